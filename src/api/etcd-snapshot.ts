@@ -1,0 +1,40 @@
+import { z } from 'zod'
+import type { ResourceDefinition } from './schema.ts'
+import { conditions, int64, nameRef, text, timestamp } from './schema.ts'
+
+const spec = z.object({
+  clusterRef: nameRef('TalosCluster, in the same namespace').meta({ description: 'The cluster that the snapshot was taken of.' }),
+  location: text(2048).min(1).meta({ description: 'Where it is stored, as a URL.' }),
+})
+
+const status = z.object({
+  observedGeneration: int64().optional().meta({ description: 'The generation of spec that this status answers.' }),
+  takenAt: timestamp().optional().meta({ description: 'When it was taken.' }),
+  size: int64().optional().meta({ description: 'Bytes.' }),
+  sha256: text(64).optional().meta({ description: 'SHA-256 of the stored file, hexadecimal.' }),
+  revision: int64().optional().meta({ description: 'etcd revision.' }),
+  etcdVersion: text(64).optional().meta({ description: 'etcd version.' }),
+  clusterID: text(128).optional().meta({ description: 'The id that Talos gives the cluster.' }),
+  keyFingerprints: z.array(text(128)).max(16).optional().meta({ description: 'Fingerprints of the keys that its Secrets are encrypted with.' }),
+  caFingerprints: z.array(text(128)).max(16).optional().meta({ description: 'Fingerprints of the CAs at that time.' }),
+  conditions: conditions().optional(),
+})
+
+export const etcdSnapshot: ResourceDefinition = {
+  kind: 'EtcdSnapshot',
+  plural: 'etcdsnapshots',
+  singular: 'etcdsnapshot',
+  shortNames: ['snap'],
+  description: 'One stored etcd snapshot.',
+  spec,
+  status,
+  specRules: [{ rule: 'self == oldSelf', message: 'An EtcdSnapshot cannot be changed after creation.' }],
+  columns: [
+    { name: 'Cluster', type: 'string', jsonPath: '.spec.clusterRef.name', description: 'The cluster.' },
+    { name: 'Size', type: 'integer', jsonPath: '.status.size', description: 'Bytes.' },
+    { name: 'Revision', type: 'integer', jsonPath: '.status.revision', description: 'etcd revision.' },
+    { name: 'Etcd', type: 'string', jsonPath: '.status.etcdVersion', description: 'etcd version.' },
+    { name: 'Taken', type: 'date', jsonPath: '.status.takenAt', description: 'When it was taken.' },
+    { name: 'Location', type: 'string', jsonPath: '.spec.location', description: 'Where it is stored.', priority: 1 },
+  ],
+}

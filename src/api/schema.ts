@@ -1,0 +1,91 @@
+import { z } from 'zod'
+import { DURATION_PATTERN } from './duration.ts'
+
+/**
+ * The few shapes that all resources share. Every string, list and map has a bound: the API server multiplies them when it estimates what a
+ * CEL rule may cost, and an unbounded field makes it refuse the whole CRD.
+ *
+ * Sentences in `.meta({ description })` are what `kubectl explain`, the CLI's help and the reference pages show. Keys that start with
+ * `x-kubernetes-` go into the CRD as they are.
+ */
+
+/** An RFC 1123 subdomain, as object names are. */
+export const objectName = () =>
+  z
+    .string()
+    .min(1)
+    .max(253)
+    .regex(/^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$/)
+
+export const text = (max = 1024) => z.string().max(max)
+export const duration = () => z.string().max(32).regex(new RegExp(DURATION_PATTERN))
+export const timestamp = () => z.string().max(64).meta({ format: 'date-time' })
+export const int32 = () => z.number().int().min(0).max(2_147_483_647).meta({ format: 'int32' })
+export const int64 = () => z.number().int().min(0).meta({ format: 'int64' })
+
+/** A reference to an object of the same namespace by name. */
+export const nameRef = (what: string) => z.object({ name: objectName().meta({ description: `Name of the ${what}.` }) })
+
+/** A number or a percentage. In the CRD: `x-kubernetes-int-or-string`. */
+export const intOrPercent = () =>
+  z.union([z.number().int().min(1).max(1000), z.string().max(5).regex(/^(100|[1-9][0-9]?)%$/)]).meta({ 'x-kubernetes-int-or-string': true })
+
+/** `metav1.Condition`, so that `kubectl wait`, Flux, Argo CD and kstatus understand it. */
+export const condition = z.object({
+  type: text(316).meta({ description: 'What the condition is about, for example Ready.' }),
+  status: z.enum(['True', 'False', 'Unknown']).meta({ description: 'Whether it holds.' }),
+  reason: text(1024).meta({ description: 'A word for the cause, in CamelCase.' }),
+  message: text(32_768).meta({ description: 'A sentence for people.' }),
+  observedGeneration: int64().optional().meta({ description: 'The generation that the condition was computed from.' }),
+  lastTransitionTime: timestamp().meta({ description: 'When the status changed last.' }),
+})
+export type Condition = z.infer<typeof condition>
+
+export const conditions = () =>
+  z
+    .array(condition)
+    .max(16)
+    .meta({
+      description: 'Conditions as kstatus reads them: Ready, Reconciling, Stalled.',
+      'x-kubernetes-list-type': 'map',
+      'x-kubernetes-list-map-keys': ['type'],
+    })
+
+/** What we read and write of an object's metadata. */
+export type Metadata = {
+  readonly name: string
+  readonly namespace: string
+  readonly uid: string
+  readonly resourceVersion: string
+  readonly generation: number
+  readonly creationTimestamp: string
+  readonly deletionTimestamp?: string
+  readonly labels: Readonly<Record<string, string>>
+  readonly annotations: Readonly<Record<string, string>>
+  readonly finalizers: readonly string[]
+}
+
+/** Everything that a CRD needs to know of a resource, besides its two schemas. */
+export type ResourceDefinition = {
+  readonly kind: string
+  readonly plural: string
+  readonly singular: string
+  readonly shortNames: readonly string[]
+  readonly description: string
+  readonly spec: z.ZodType
+  readonly status: z.ZodType
+  /** CEL rules on `spec`; `oldSelf` makes a rule a transition rule. */
+  readonly specRules: readonly CelRule[]
+  readonly columns: readonly PrintColumn[]
+}
+
+export type CelRule = { readonly rule: string; readonly message?: string; readonly messageExpression?: string; readonly fieldPath?: string }
+
+export type PrintColumn = {
+  readonly name: string
+  readonly type: 'string' | 'integer' | 'date' | 'boolean'
+  readonly jsonPath: string
+  readonly description: string
+  /** Columns above 0 are shown by `-o wide` only. */
+  readonly priority?: number
+}

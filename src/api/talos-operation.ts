@@ -1,0 +1,252 @@
+import { z } from 'zod'
+import { PHASE_NAMES, TARGET_PHASE_NAMES } from './phases.ts'
+import { REASON_NAMES } from './reasons.ts'
+import type { CelRule, Metadata, ResourceDefinition } from './schema.ts'
+import { condition, conditions, duration, int32, int64, intOrPercent, nameRef, objectName, text, timestamp } from './schema.ts'
+
+/** A kind's own block of an operation's spec, as the envelope sees it. The kinds themselves live elsewhere. */
+export type KindBlock = {
+  /** The value of `spec.kind`, for example `ca-rotation`. */
+  readonly name: string
+  /** The field of `spec` that holds the block, for example `caRotation`. */
+  readonly block: string
+  readonly summary: string
+  readonly spec: z.ZodType
+}
+
+const requirement = z.object({
+  key: text(317).meta({ description: 'The label.' }),
+  operator: z.enum(['In', 'NotIn', 'Exists', 'DoesNotExist']).meta({ description: 'How the label is compared.' }),
+  values: z.array(text(63)).max(64).optional().meta({ description: 'The values, for In and NotIn.' }),
+})
+
+export const labelSelector = z.object({
+  matchLabels: z.record(z.string().max(317), text(63)).optional().meta({ description: 'Labels that must have exactly these values.', maxProperties: 32 }),
+  matchExpressions: z.array(requirement).max(32).optional().meta({ description: 'Requirements that must all hold.' }),
+})
+export type LabelSelector = z.infer<typeof labelSelector>
+
+export const drain = z.object({
+  policy: z
+    .enum(['wait', 'force', 'skip'])
+    .default('wait')
+    .meta({
+      description:
+        'wait: honour PodDisruptionBudgets, fail when the timeout passes. force: after the timeout, delete what a budget still holds. skip: do not drain at all.',
+    }),
+  timeout: duration().default('10m').meta({ description: 'How long a node may take to drain.' }),
+})
+
+const envelope = {
+  clusterRef: nameRef('TalosCluster, in the same namespace').meta({ description: 'The cluster to act on.' }),
+  paused: z.boolean().default(false).meta({ description: "The operator's pause. A machine whose install has begun is carried to its end first." }),
+  override: z
+    .boolean()
+    .default(false)
+    .meta({ description: 'Go past refusals of the version and combination rules. Needs the verb override. Can only be turned on.' }),
+  cancelled: z.boolean().default(false).meta({ description: 'Stop at the next safe point for good. Can only be turned on.' }),
+  maxUnavailable: intOrPercent().default(1).meta({
+    description: 'How many workers may be away at once: a number, or a percentage of the workers (rounded down, at least one). Workers that are not ready for other reasons count. Control planes always go one at a time.',
+  }),
+  machineSelector: labelSelector.optional().meta({ description: 'Only TalosMachines with these labels. Absent: all machines of the cluster.' }),
+  drain: drain.prefault({}).meta({ description: 'How nodes are drained before they go away.' }),
+  timeouts: z
+    .object({ reboot: duration().default('30m').meta({ description: 'From the reboot call to a new boot id.' }) })
+    .prefault({})
+    .meta({ description: 'How long single steps may take.' }),
+  acknowledge: z
+    .array(z.enum(['api-outage']))
+    .max(4)
+    .default([])
+    .meta({
+      description: 'Consequences that are accepted. api-outage: the Kubernetes API stops while the only control plane, or one of two, is away.',
+      'x-kubernetes-list-type': 'set',
+    }),
+  minReadySeconds: int32().max(86_400).default(0).meta({ description: 'How long a machine must have been ready, in seconds, before the next one is touched.' }),
+  startAfter: timestamp().optional().meta({ description: 'Nothing is begun before this time.' }),
+  ignoreWindows: z.boolean().default(false).meta({ description: "Do not wait for the cluster's maintenance windows. Needs the verb override." }),
+  ttlAfterFinished: duration().optional().meta({ description: 'Delete the operation this long after it finished. Absent: keep it.' }),
+}
+
+/** The fields of `spec` that may change after creation. */
+export const MUTABLE_FIELDS = ['paused', 'override', 'cancelled'] as const
+
+const stamped = { at: timestamp().meta({ description: 'When.' }) }
+
+const versionRange = z.object({
+  lowest: text(64).meta({ description: 'The lowest version found.' }),
+  highest: text(64).meta({ description: 'The highest version found.' }),
+})
+
+const refusal = z.object({
+  rule: text(63).meta({ description: 'The rule that refused.' }),
+  message: text(2048).meta({ description: 'What was found, where, and what would be legal.' }),
+  machine: text(253).optional().meta({ description: 'The machine, where the rule is about one.' }),
+  overridable: z.boolean().meta({ description: 'Whether spec.override passes it.' }),
+  overridden: z.boolean().meta({ description: 'Whether spec.override passed it.' }),
+})
+export type RecordedRefusal = z.infer<typeof refusal>
+
+const receipt = z.object({
+  step: text(63).meta({ description: 'The step whose long act gave the receipt.' }),
+  bootID: text(64).meta({ description: 'The boot id under which it stays valid.' }),
+  value: text(1024).meta({ description: 'What only the answer said, for example the digest of the pulled image.' }),
+  ...stamped,
+})
+export type Receipt = z.infer<typeof receipt>
+
+const machineState = z.object({
+  version: text(64).optional().meta({ description: 'Talos version.' }),
+  schematic: text(128).optional().meta({ description: 'Image Factory schematic id; empty where the image is no factory image.' }),
+  bootID: text(64).optional().meta({ description: 'Boot id.' }),
+  cordoned: z.boolean().optional().meta({ description: 'Whether the Node was unschedulable.' }),
+})
+
+export const target = z.object({
+  name: objectName().meta({ description: 'The TalosMachine.' }),
+  hostname: text(253).optional().meta({ description: 'Its host name.' }),
+  node: text(253).optional().meta({ description: 'Its Kubernetes Node.' }),
+  address: text(253).optional().meta({ description: 'Its address when the operation planned.' }),
+  role: z.enum(['controlplane', 'worker']).meta({ description: 'Its role.' }),
+  phase: z.enum(TARGET_PHASE_NAMES).meta({ description: 'Where it stands.' }),
+  step: text(63).optional().meta({ description: 'The step it is in.' }),
+  stepStartedAt: timestamp().optional().meta({ description: 'When that step became current.' }),
+  actedAt: timestamp().optional().meta({ description: "When the step's act was intended last. Written before the act." }),
+  attempts: int32().optional().meta({ description: 'How often the current step was intended.' }),
+  stableSince: timestamp().optional().meta({ description: 'Since when the condition of a step that asks for stability has held.' }),
+  before: machineState.optional().meta({ description: 'What the machine was before its first act.' }),
+  after: machineState.optional().meta({ description: 'What it was when it was closed.' }),
+  goal: z
+    .record(z.string().max(63), text(512))
+    .optional()
+    .meta({ description: 'What was chosen for this machine when it was opened, for example its installer image.', maxProperties: 8 }),
+  receipts: z.array(receipt).max(8).optional().meta({ description: 'What only the answers of long acts said.' }),
+  startedAt: timestamp().optional().meta({ description: 'When it was opened.' }),
+  finishedAt: timestamp().optional().meta({ description: 'When it was closed.' }),
+  message: text(1024).optional().meta({ description: 'What it does or waits for now, or why it ended as it did.' }),
+})
+export type Target = z.infer<typeof target>
+export type MachineState = z.infer<typeof machineState>
+
+const reason = () => z.enum(REASON_NAMES)
+
+export const operationStatus = z.object({
+  phase: z.enum(PHASE_NAMES).optional().meta({ description: 'Pending, Running, Paused, Completed or Cancelled.' }),
+  failureReason: reason().optional().meta({ description: 'Why the operation is Paused; absent when an operator paused it.' }),
+  message: text(4096).optional().meta({ description: 'One sentence: what it does, or what it waits for, since when and until when.' }),
+  observedGeneration: int64().optional().meta({ description: 'The generation of spec that this status answers.' }),
+  startedAt: timestamp().optional().meta({ description: 'When the first machine was opened.' }),
+  completedAt: timestamp().optional().meta({ description: 'When the operation reached Completed or Cancelled.' }),
+  lastRetry: timestamp().optional().meta({ description: 'When a retry was honoured last.' }),
+  lastFailure: z
+    .object({ reason: reason().meta({ description: 'The reason.' }), message: text(4096).meta({ description: 'What happened.' }), machine: text(253).optional().meta({ description: 'The machine.' }), step: text(63).optional().meta({ description: 'The step.' }), ...stamped })
+    .optional()
+    .meta({ description: 'The last failure, kept after it was retried.' }),
+  stage: text(63).optional().meta({ description: 'The stage it is in.' }),
+  waiting: z
+    .object({
+      for: text(1024).meta({ description: 'What it waits for.' }),
+      since: timestamp().meta({ description: 'Since when.' }),
+      until: timestamp().optional().meta({ description: 'When the wait becomes a failure; absent where it does not.' }),
+    })
+    .optional()
+    .meta({ description: 'The wait that holds it up, if any.' }),
+  preflight: z
+    .object({
+      checkedAt: timestamp().meta({ description: 'When the checks ran last.' }),
+      talos: versionRange.optional().meta({ description: 'Talos versions found.' }),
+      kubernetes: versionRange.optional().meta({ description: 'Kubernetes versions found.' }),
+      etcd: versionRange.optional().meta({ description: 'etcd versions found.' }),
+      cilium: text(64).optional().meta({ description: 'Cilium version found; absent where Cilium does not run.' }),
+      refusals: z.array(refusal).max(64).meta({ description: 'Every refusal, overridden ones too.' }),
+      notes: z.array(text(1024)).max(32).optional().meta({ description: 'What the checks found worth telling although nothing is refused.' }),
+    })
+    .optional()
+    .meta({ description: 'What the checks found.' }),
+  lock: z
+    .object({
+      lease: text(253).meta({ description: 'The Lease that is the cluster lock.' }),
+      holder: text(512).meta({ description: 'Who holds it.' }),
+      since: timestamp().optional().meta({ description: 'Since when.' }),
+    })
+    .optional()
+    .meta({ description: 'The cluster lock, when the operation holds it or waits for it.' }),
+  machines: z
+    .array(target)
+    .max(1024)
+    .optional()
+    .meta({ description: 'The machines in their order.', 'x-kubernetes-list-type': 'map', 'x-kubernetes-list-map-keys': ['name'] }),
+  progress: z
+    .object({
+      done: int32().meta({ description: 'Machines that are done.' }),
+      skipped: int32().meta({ description: 'Machines that were skipped.' }),
+      total: int32().meta({ description: 'All machines.' }),
+      summary: text(32).meta({ description: 'For print columns: done of total.' }),
+    })
+    .optional()
+    .meta({ description: 'How far it is.' }),
+  conditions: conditions().optional(),
+  history: z
+    .array(z.object({ ...stamped, message: text(512).meta({ description: 'What was decided.' }) }))
+    .max(20)
+    .optional()
+    .meta({ description: 'The last few decisions, oldest first.' }),
+})
+export type OperationStatus = z.infer<typeof operationStatus>
+
+const envelopeSchema = z.object(envelope)
+/** The part of `spec` that all kinds share. The kind's own block is read by the kind. */
+export type OperationSpec = z.infer<typeof envelopeSchema> & { readonly kind: string; readonly [block: string]: unknown }
+
+export type TalosOperation = { readonly metadata: Metadata; readonly spec: OperationSpec; readonly status: OperationStatus }
+
+const blockRule = ({ name, block }: KindBlock): CelRule => ({
+  rule: `(self.kind == '${name}') == has(self.${block})`,
+  messageExpression: `'spec.${block} must be set exactly when spec.kind is ${name}; spec.kind is ' + self.kind`,
+})
+
+const frozenRule = (field: string): CelRule => ({
+  rule: `has(self.${field}) == has(oldSelf.${field}) && (!has(self.${field}) || self.${field} == oldSelf.${field})`,
+  message: `spec.${field} cannot be changed after creation. Only ${MUTABLE_FIELDS.join(', ')} can; create another operation instead.`,
+})
+
+const oneWayRule = (field: string): CelRule => ({
+  rule: `!oldSelf.${field} || self.${field}`,
+  message: `spec.${field} can only be turned on. Create another operation instead.`,
+})
+
+/** The resource, with the blocks of the kinds that are built. */
+export const talosOperation = (kinds: readonly KindBlock[]): ResourceDefinition => {
+  const names = kinds.map((k) => k.name) as [string, ...string[]]
+  const { clusterRef, ...rest } = envelope
+  const spec = z.object({
+    clusterRef,
+    kind: z.enum(names).meta({ description: `What to do. ${kinds.map((k) => `${k.name}: ${k.summary}`).join(' ')}` }),
+    ...rest,
+    ...Object.fromEntries(kinds.map((k) => [k.block, k.spec.optional().meta({ description: k.summary, ...k.spec.meta() })])),
+  })
+  const frozen = Object.keys(spec.shape).filter((f) => !(MUTABLE_FIELDS as readonly string[]).includes(f))
+  return {
+    kind: 'TalosOperation',
+    plural: 'talosoperations',
+    singular: 'talosoperation',
+    shortNames: ['top'],
+    description: 'One action on a Talos cluster, and the record of its progress.',
+    spec,
+    status: operationStatus,
+    specRules: [...kinds.map(blockRule), ...frozen.map(frozenRule), oneWayRule('override'), oneWayRule('cancelled')],
+    columns: [
+      { name: 'Cluster', type: 'string', jsonPath: '.spec.clusterRef.name', description: 'The cluster.' },
+      { name: 'Kind', type: 'string', jsonPath: '.spec.kind', description: 'What it does.' },
+      { name: 'Phase', type: 'string', jsonPath: '.status.phase', description: 'Where it stands.' },
+      { name: 'Reason', type: 'string', jsonPath: '.status.failureReason', description: 'Why it is Paused.' },
+      { name: 'Done', type: 'string', jsonPath: '.status.progress.summary', description: 'Machines done of all.' },
+      { name: 'Age', type: 'date', jsonPath: '.metadata.creationTimestamp', description: 'Since when it exists.' },
+      { name: 'Message', type: 'string', jsonPath: '.status.message', description: 'What it does or waits for.', priority: 1 },
+      { name: 'Lock', type: 'string', jsonPath: '.status.lock.holder', description: 'Who holds the cluster lock.', priority: 1 },
+    ],
+  }
+}
+
+export type { Condition } from './schema.ts'
+export { condition }

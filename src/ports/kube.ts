@@ -1,0 +1,79 @@
+import type { Result } from './fault.ts'
+
+/** A Node of the managed cluster, as far as operations need it. */
+export type NodeFacts = {
+  readonly name: string
+  readonly uid: string
+  readonly resourceVersion: string
+  readonly controlPlane: boolean
+  readonly ready: boolean
+  /** When the Ready condition changed last, milliseconds since 1970. */
+  readonly readySince: number
+  readonly unschedulable: boolean
+  readonly bootID: string
+  readonly systemUUID: string
+  readonly kubeletVersion: string
+  readonly kernelVersion: string
+  readonly osImage: string
+  /** Internal and external addresses. */
+  readonly addresses: readonly string[]
+  readonly labels: Readonly<Record<string, string>>
+  readonly annotations: Readonly<Record<string, string>>
+}
+
+export type PodFacts = {
+  readonly namespace: string
+  readonly name: string
+  readonly uid: string
+  readonly node: string
+  readonly phase: 'Pending' | 'Running' | 'Succeeded' | 'Failed' | 'Unknown'
+  readonly labels: Readonly<Record<string, string>>
+  /** A static pod's shadow: it goes with its node and cannot be evicted. */
+  readonly mirror: boolean
+  /** The controlling owner's kind, for example DaemonSet; empty for a bare pod. */
+  readonly ownerKind: string
+  /** deletionTimestamp is set: it is on its way out. */
+  readonly terminating: boolean
+}
+
+/** A PodDisruptionBudget that covers a pod. */
+export type BudgetFacts = {
+  readonly namespace: string
+  readonly name: string
+  readonly disruptionsAllowed: number
+  /** Label selector of `policy/v1`. */
+  readonly matchLabels: Readonly<Record<string, string>>
+}
+
+export type CiliumFacts = {
+  /** Of the agent's image, without `v`. */
+  readonly version: string
+  /** The keys of the ConfigMap cilium-config; undefined where it cannot be read. */
+  readonly config: Readonly<Record<string, string>> | undefined
+}
+
+export type ClusterAddons = { readonly cilium: CiliumFacts | undefined; readonly kubeProxy: boolean }
+
+/** The Kubernetes API of one managed cluster. */
+export type Kube = {
+  /** The API server's own version, for example `v1.36.2`. */
+  readonly version: () => Promise<Result<string>>
+  readonly nodes: () => Promise<Result<readonly NodeFacts[]>>
+  readonly podsOn: (node: string) => Promise<Result<readonly PodFacts[]>>
+  readonly budgets: () => Promise<Result<readonly BudgetFacts[]>>
+  /** Names of VolumeAttachments of the node. */
+  readonly volumeAttachments: (node: string) => Promise<Result<readonly string[]>>
+  readonly addons: () => Promise<Result<ClusterAddons>>
+
+  /** Makes the node unschedulable and marks the cordon as ours; `conflict` when the Node changed since it was read. */
+  readonly cordon: (node: NodeFacts, operationUid: string) => Promise<Result<void>>
+  /** Lifts a cordon and its mark; `conflict` when the Node changed since it was read. */
+  readonly uncordon: (node: NodeFacts) => Promise<Result<void>>
+  /** Removes our mark and leaves the cordon: it is somebody else's by now, or was before. */
+  readonly unmark: (node: NodeFacts) => Promise<Result<void>>
+
+  /** By the Eviction API. `busy` when a PodDisruptionBudget forbids it now; a pod that is gone is a success. */
+  readonly evict: (pod: PodFacts) => Promise<Result<void>>
+  /** With the pod's own grace period, past every budget; only this very pod (by UID). */
+  readonly deletePod: (pod: PodFacts) => Promise<Result<void>>
+}

@@ -1,0 +1,9 @@
+import { defineConfig } from 'vitest/config'
+
+export default defineConfig({
+  test: {
+    include: ['src/**/*.test.ts', 'test/**/*.test.ts'],
+    // Two cores: the real servers and the simulated machines need one of them.
+    maxWorkers: 2,
+  },
+})
