@@ -103,7 +103,7 @@ describe('the Kubernetes side', async () => {
     const server = await createKubernetesServer({ ca, commonName: 'kube-apiserver', hosts: ['127.0.0.1', 'kubernetes.default.svc'], validity: longValidity })
     const client = await createKubernetesClient({ ca, user: 'kubernetes-admin', groups: ['system:masters', 'dev'], validity: longValidity })
     expect(isIssued(parse(server), root)).toBe(true)
-    expect(await handshake(ca, server, client)).toEqual({ CN: 'kubernetes-admin', O: ['system:masters', 'dev'] })
+    expect(await handshake(ca, server, client)).toEqual({ CN: 'kubernetes-admin', O: ['dev', 'system:masters'] })
   })
 })
 

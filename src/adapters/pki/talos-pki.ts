@@ -100,7 +100,7 @@ async function authority(algorithm: Algorithm, organization: string, from: Date)
 async function leaf(
   algorithm: Algorithm,
   ca: CertificateAndKey,
-  { commonName, organizations = [] }: Subject,
+  subject: Subject,
   usage: 'client' | 'server',
   hosts: readonly string[],
   validity: Validity,
@@ -112,7 +112,7 @@ async function leaf(
   const certificate = await x509.X509CertificateGenerator.create(
     {
       ...validity,
-      subject: [...organizations.map((name) => ({ O: [name] })), ...(commonName ? [{ CN: [commonName] }] : [])],
+      subject: subjectName(subject),
       issuer: issuer.subjectName,
       publicKey: keys.publicKey,
       signingKey: await importSigningKey(issuerKey),
@@ -128,6 +128,12 @@ async function leaf(
     webcrypto,
   )
   return { crt: certificatePem(certificate), key: await keyPem(keys.privateKey) }
+}
+
+/** As Go writes it: all Organizations together in one part of the name, in the order DER wants, then the common name. */
+function subjectName({ commonName, organizations = [] }: Subject): x509.JsonName {
+  const inDerOrder = organizations.toSorted((a, b) => a.length - b.length || (a < b ? -1 : 1))
+  return [...(inDerOrder.length > 0 ? [{ O: inDerOrder }] : []), ...(commonName ? [{ CN: [commonName] }] : [])]
 }
 
 function signing(algorithm: Algorithm) {
