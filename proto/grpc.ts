@@ -22,15 +22,15 @@ export function grpcMethod<M extends DescMethod>(method: M): GrpcMethod<M> {
     originalName: method.localName,
     requestStream: methodKind === 'client_streaming' || methodKind === 'bidi_streaming',
     responseStream: methodKind === 'server_streaming' || methodKind === 'bidi_streaming',
-    requestSerialize: (message) => asBuffer(toBinary(input as M['input'], message)),
-    requestDeserialize: (bytes) => fromBinary(input as M['input'], bytes) as MessageShape<M['input']>,
-    responseSerialize: (message) => asBuffer(toBinary(output as M['output'], message)),
-    responseDeserialize: (bytes) => fromBinary(output as M['output'], bytes) as MessageShape<M['output']>,
+    requestSerialize: message => asBuffer(toBinary(input as M['input'], message)),
+    requestDeserialize: bytes => fromBinary(input as M['input'], bytes) as MessageShape<M['input']>,
+    responseSerialize: message => asBuffer(toBinary(output as M['output'], message)),
+    responseDeserialize: bytes => fromBinary(output as M['output'], bytes) as MessageShape<M['output']>,
   }
 }
 
 export function grpcService<S extends DescService>(service: S): GrpcService<S> {
-  return Object.fromEntries(service.methods.map((method) => [method.localName, grpcMethod(method)])) as GrpcService<S>
+  return Object.fromEntries(service.methods.map(method => [method.localName, grpcMethod(method)])) as GrpcService<S>
 }
 
 /** The same bytes, not a copy: a snapshot is millions of small messages. */

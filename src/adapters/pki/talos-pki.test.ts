@@ -65,7 +65,9 @@ describe('the Talos side', async () => {
   })
 
   test('a server answers to its addresses and names', async () => {
-    const server = parse(await createTalosServer({ ca, commonName: 'cp-1', hosts: ['10.5.0.2', 'fd00::2', 'cp-1', 'talos.default'], validity: longValidity }))
+    const server = parse(
+      await createTalosServer({ ca, commonName: 'cp-1', hosts: ['10.5.0.2', 'fd00::2', 'cp-1', 'talos.default'], validity: longValidity }),
+    )
     expect(server.checkIP('10.5.0.2')).toBe('10.5.0.2')
     expect(server.checkIP('fd00::2')).toBe('fd00::2')
     expect(server.checkIP('10.5.0.3')).toBeUndefined()
@@ -100,7 +102,12 @@ describe('the Kubernetes side', async () => {
   })
 
   test('a handshake tells the server the user and its groups', async () => {
-    const server = await createKubernetesServer({ ca, commonName: 'kube-apiserver', hosts: ['127.0.0.1', 'kubernetes.default.svc'], validity: longValidity })
+    const server = await createKubernetesServer({
+      ca,
+      commonName: 'kube-apiserver',
+      hosts: ['127.0.0.1', 'kubernetes.default.svc'],
+      validity: longValidity,
+    })
     const client = await createKubernetesClient({ ca, user: 'kubernetes-admin', groups: ['system:masters', 'dev'], validity: longValidity })
     expect(isIssued(parse(server), root)).toBe(true)
     expect(await handshake(ca, server, client)).toEqual({ CN: 'kubernetes-admin', O: ['dev', 'system:masters'] })

@@ -42,7 +42,9 @@ test('a whole context, with a key that Node loads', () => {
 test('a single role, an ECDSA key and two authorities are fine too', async () => {
   const ecdsaCa = await createKubernetesCa({ from })
   const client = await createKubernetesClient({ ca: ecdsaCa, user: 'someone', groups: ['os:reader'], validity })
-  const value = valueOf(parseTalosconfig(withFields({ ca: base64(ca.crt + ecdsaCa.crt), crt: base64(client.crt), key: base64(client.key) }), { now }))
+  const value = valueOf(
+    parseTalosconfig(withFields({ ca: base64(ca.crt + ecdsaCa.crt), crt: base64(client.crt), key: base64(client.key) }), { now }),
+  )
   expect(value.roles).toEqual(['os:reader'])
   expect(value.caPem).toBe(ca.crt + ecdsaCa.crt)
 })
@@ -80,19 +82,25 @@ describe('endpoints', () => {
 
   test('the old field target comes last', () => {
     const { endpoints } = valueOf(parseTalosconfig(withFields({ endpoints: ['a'], target: 'b:1' }), { now }))
-    expect(endpoints).toEqual([{ host: 'a', port: 50000 }, { host: 'b', port: 1 }])
+    expect(endpoints).toEqual([
+      { host: 'a', port: 50000 },
+      { host: 'b', port: 1 },
+    ])
   })
 
   test('there may be none', () => {
     expect(valueOf(parseTalosconfig(withFields({ endpoints: undefined }), { now })).endpoints).toEqual([])
   })
 
-  test.each(['', 'http://cp', 'cp:0', 'cp:65536', 'cp:port', 'a:b:c', '[cp]:50000', 'https://cp/path', 'user@cp', 'two words'])('not "%s"', (text) => {
-    expect(parseTalosconfig(withFields({ endpoints: [text] }), { now })).toEqual({
-      ok: false,
-      problem: `endpoint "${text}" of context "prod" is none of host, host:port, https://host and https://host:port`,
-    })
-  })
+  test.each(['', 'http://cp', 'cp:0', 'cp:65536', 'cp:port', 'a:b:c', '[cp]:50000', 'https://cp/path', 'user@cp', 'two words'])(
+    'not "%s"',
+    text => {
+      expect(parseTalosconfig(withFields({ endpoints: [text] }), { now })).toEqual({
+        ok: false,
+        problem: `endpoint "${text}" of context "prod" is none of host, host:port, https://host and https://host:port`,
+      })
+    },
+  )
 })
 
 describe('what is wrong, in one sentence', async () => {
@@ -100,41 +108,49 @@ describe('what is wrong, in one sentence', async () => {
   const notPem = (field: string, what: string) => `${field} of context "prod" is not a base64 of PEM with a ${what} in it`
   const brokenPem = base64('-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n')
   const brokenKey = base64('-----BEGIN ED25519 PRIVATE KEY-----\nAAAA\n-----END ED25519 PRIVATE KEY-----\n')
-  test.each([
-    ['context: prod\ncontexts: {', 'talosconfig is not YAML: line 2 cannot be read'],
-    ['contexts:\n  prod:\n    key: "c2VjcmV0\n', 'talosconfig is not YAML: line 4 cannot be read'],
-    ['a: *nowhere', 'talosconfig is not YAML: an alias in it points nowhere'],
-    ['just words', 'talosconfig is not YAML with contexts in it, but a single value'],
-    ['- a', 'talosconfig is not YAML with contexts in it, but a single value'],
-    ['', 'talosconfig has no contexts'],
-    ['context: ""\ncontexts: {}\n', 'talosconfig has no contexts'],
-    ['context: prod\ncontexts: []\n', 'talosconfig has no contexts'],
-    [stringify({ context: 'dev', contexts: { prod: good, stage: good } }), 'talosconfig has no context "dev"; it has "prod", "stage"'],
-    [stringify({ context: 'toString', contexts: { prod: good } }), 'talosconfig has no context "toString"; it has "prod"'],
-    [stringify({ contexts: { prod: good, stage: good } }), 'talosconfig names no current context; it has "prod", "stage"'],
-    [withFields({ ca: undefined }), 'context "prod" has no ca'],
-    [withFields({ crt: undefined }), 'context "prod" has no crt'],
-    [withFields({ key: '' }), 'context "prod" has no key'],
+  test.each(
     [
-      withFields({ crt: undefined, key: undefined, auth: { siderov1: { identity: 'a@b' } } }),
-      'context "prod" has no crt: it signs its requests as for Omni, and a client certificate is needed here',
-    ],
-    [withFields({ ca: ca.crt }), notPem('ca', 'certificate')],
-    [withFields({ crt: 'c2VjcmV0' }), notPem('crt', 'certificate')],
-    [withFields({ crt: brokenPem }), notPem('crt', 'certificate')],
-    [withFields({ ca: base64(ca.crt) + brokenPem }), notPem('ca', 'certificate')],
-    [withFields({ key: good.crt }), notPem('key', 'private key')],
-    [withFields({ key: brokenKey }), notPem('key', 'private key')],
-    [withFields({ crt: base64(expired.crt), key: base64(expired.key) }), 'the client certificate of context "prod" expired on 2026-05-31T00:00:00Z'],
-    [withFields({ key: base64(stranger.key) }), 'crt and key of context "prod" do not belong together'],
-    [withFields({ endpoints: '10.5.0.2' }), 'endpoints of context "prod" is not a list of texts'],
-    [withFields({ nodes: [1] }), 'nodes of context "prod" is not a list of texts'],
-  ].map(([text, problem]) => ({ text, problem })))('$problem', ({ text, problem }) => {
+      ['context: prod\ncontexts: {', 'talosconfig is not YAML: line 2 cannot be read'],
+      ['contexts:\n  prod:\n    key: "c2VjcmV0\n', 'talosconfig is not YAML: line 4 cannot be read'],
+      ['a: *nowhere', 'talosconfig is not YAML: an alias in it points nowhere'],
+      ['just words', 'talosconfig is not YAML with contexts in it, but a single value'],
+      ['- a', 'talosconfig is not YAML with contexts in it, but a single value'],
+      ['', 'talosconfig has no contexts'],
+      ['context: ""\ncontexts: {}\n', 'talosconfig has no contexts'],
+      ['context: prod\ncontexts: []\n', 'talosconfig has no contexts'],
+      [stringify({ context: 'dev', contexts: { prod: good, stage: good } }), 'talosconfig has no context "dev"; it has "prod", "stage"'],
+      [stringify({ context: 'toString', contexts: { prod: good } }), 'talosconfig has no context "toString"; it has "prod"'],
+      [stringify({ contexts: { prod: good, stage: good } }), 'talosconfig names no current context; it has "prod", "stage"'],
+      [withFields({ ca: undefined }), 'context "prod" has no ca'],
+      [withFields({ crt: undefined }), 'context "prod" has no crt'],
+      [withFields({ key: '' }), 'context "prod" has no key'],
+      [
+        withFields({ crt: undefined, key: undefined, auth: { siderov1: { identity: 'a@b' } } }),
+        'context "prod" has no crt: it signs its requests as for Omni, and a client certificate is needed here',
+      ],
+      [withFields({ ca: ca.crt }), notPem('ca', 'certificate')],
+      [withFields({ crt: 'c2VjcmV0' }), notPem('crt', 'certificate')],
+      [withFields({ crt: brokenPem }), notPem('crt', 'certificate')],
+      [withFields({ ca: base64(ca.crt) + brokenPem }), notPem('ca', 'certificate')],
+      [withFields({ key: good.crt }), notPem('key', 'private key')],
+      [withFields({ key: brokenKey }), notPem('key', 'private key')],
+      [
+        withFields({ crt: base64(expired.crt), key: base64(expired.key) }),
+        'the client certificate of context "prod" expired on 2026-05-31T00:00:00Z',
+      ],
+      [withFields({ key: base64(stranger.key) }), 'crt and key of context "prod" do not belong together'],
+      [withFields({ endpoints: '10.5.0.2' }), 'endpoints of context "prod" is not a list of texts'],
+      [withFields({ nodes: [1] }), 'nodes of context "prod" is not a list of texts'],
+    ].map(([text, problem]) => ({ text, problem })),
+  )('$problem', ({ text, problem }) => {
     expect(parseTalosconfig(text ?? '', { now })).toEqual({ ok: false, problem })
   })
 
   test('the context asked for is not there', () => {
-    expect(parseTalosconfig(withFields({}), { now, context: 'dev' })).toEqual({ ok: false, problem: 'talosconfig has no context "dev"; it has "prod"' })
+    expect(parseTalosconfig(withFields({}), { now, context: 'dev' })).toEqual({
+      ok: false,
+      problem: 'talosconfig has no context "dev"; it has "prod"',
+    })
   })
 
   test('valid until the very second it says', () => {
@@ -146,13 +162,23 @@ describe('what is wrong, in one sentence', async () => {
 
 describe('writing one', () => {
   const written = (keyPem: string) =>
-    writeTalosconfig({ contextName: 'prod', endpoints: ['10.5.0.2', '[fd00::2]:50001'], nodes: ['10.5.0.3'], caPem: ca.crt, crtPem: admin.crt, keyPem })
+    writeTalosconfig({
+      contextName: 'prod',
+      endpoints: ['10.5.0.2', '[fd00::2]:50001'],
+      nodes: ['10.5.0.3'],
+      caPem: ca.crt,
+      crtPem: admin.crt,
+      keyPem,
+    })
 
   test('is read back as it was', () => {
     const value = valueOf(parseTalosconfig(written(admin.key), { now }))
     expect(value).toMatchObject({
       contextName: 'prod',
-      endpoints: [{ host: '10.5.0.2', port: 50000 }, { host: 'fd00::2', port: 50001 }],
+      endpoints: [
+        { host: '10.5.0.2', port: 50000 },
+        { host: 'fd00::2', port: 50001 },
+      ],
       nodes: ['10.5.0.3'],
       caPem: ca.crt,
       crtPem: admin.crt,

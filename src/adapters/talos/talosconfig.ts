@@ -80,14 +80,16 @@ function readTalosconfig(text: string, { now, context: wanted }: { readonly now:
 
   if (!client.checkPrivateKey(key)) throw new Problem(`crt and key of context ${quoted(contextName)} do not belong together`)
   if (client.validToDate <= now) {
-    throw new Problem(`the client certificate of context ${quoted(contextName)} expired on ${client.validToDate.toISOString().replace('.000Z', 'Z')}`)
+    throw new Problem(
+      `the client certificate of context ${quoted(contextName)} expired on ${client.validToDate.toISOString().replace('.000Z', 'Z')}`,
+    )
   }
 
   const target = textOf(context['target'])
   const endpoints = [...textsOf(context, 'endpoints', contextName), ...(target ? [target] : [])]
   return {
     contextName,
-    endpoints: endpoints.map((endpoint) => endpointOf(endpoint, contextName)),
+    endpoints: endpoints.map(endpoint => endpointOf(endpoint, contextName)),
     nodes: textsOf(context, 'nodes', contextName),
     caPem,
     crtPem,
@@ -142,7 +144,9 @@ function privateKey(pem: string, contextName: string): KeyObject {
 }
 
 function unreadable(field: 'ca' | 'crt' | 'key', contextName: string): Problem {
-  return new Problem(`${field} of context ${quoted(contextName)} is not a base64 of PEM with a ${field === 'key' ? 'private key' : 'certificate'} in it`)
+  return new Problem(
+    `${field} of context ${quoted(contextName)} is not a base64 of PEM with a ${field === 'key' ? 'private key' : 'certificate'} in it`,
+  )
 }
 
 /** What others throw may quote what they were given, so their words end here. */
@@ -172,14 +176,16 @@ function endpointOf(text: string, contextName: string): TalosEndpoint {
   const host = v6 ?? name
   const portNumber = port === undefined ? defaultPort : Number(port)
   if (!isKnownScheme || host === undefined || (v6 !== undefined && !isIPv6(v6)) || portNumber < 1 || portNumber > 65_535) {
-    throw new Problem(`endpoint ${quoted(text)} of context ${quoted(contextName)} is none of host, host:port, https://host and https://host:port`)
+    throw new Problem(
+      `endpoint ${quoted(text)} of context ${quoted(contextName)} is none of host, host:port, https://host and https://host:port`,
+    )
   }
   return { host, port: portNumber }
 }
 
 function textsOf(context: Fields, field: 'endpoints' | 'nodes', contextName: string): string[] {
   const value = context[field] ?? []
-  if (!Array.isArray(value) || !value.every((one) => typeof one === 'string')) {
+  if (!Array.isArray(value) || !value.every(one => typeof one === 'string')) {
     throw new Problem(`${field} of context ${quoted(contextName)} is not a list of texts`)
   }
   return value
