@@ -46,7 +46,9 @@ function installPackages() {
   console.error('installing packages (npm ci), once, half a minute …')
   const begin = Date.now()
   // What npm passes down to scripts (a prefix, a dry run) is not meant for this installation.
-  const env = Object.fromEntries(Object.entries(process.env).filter(([name]) => !/^npm_(config_(prefix|global|dry_run|local_prefix)|package_|lifecycle_)/i.test(name)))
+  const env = Object.fromEntries(
+    Object.entries(process.env).filter(([name]) => !/^npm_(config_(prefix|global|dry_run|local_prefix)|package_|lifecycle_)/i.test(name)),
+  )
   const npm = spawnSync('npm', ['ci', '--no-fund', '--no-audit', '--loglevel=error'], { cwd: root, env, stdio: ['ignore', 2, 2] })
   if (npm.error) fail('npm cannot be started: ' + npm.error.message + '. Install npm (Debian: apt-get install npm).')
   if (npm.status !== 0) fail('npm ci failed; what it said is above.')

@@ -41,7 +41,15 @@ describe.skipIf('missing' in servers)('a real kube-apiserver', () => {
 
   it.skipIf('missing' in kubectl)('answers kubectl', async () => {
     const { path } = kubectl as { path: string }
-    const { stdout } = await promisify(execFile)(path, ['--kubeconfig', server.kubeconfigPath('admin'), 'get', 'namespace', 'default', '-o', 'name'])
+    const { stdout } = await promisify(execFile)(path, [
+      '--kubeconfig',
+      server.kubeconfigPath('admin'),
+      'get',
+      'namespace',
+      'default',
+      '-o',
+      'name',
+    ])
     expect(stdout).toBe('namespace/default\n')
   })
 

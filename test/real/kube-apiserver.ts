@@ -80,7 +80,11 @@ async function start(programs: Record<'etcd' | 'kube-apiserver', string>, folder
   })
   writeFileSync(file('service-account.key'), keys.privateKey, { mode: 0o600 })
   writeFileSync(file('service-account.pub'), keys.publicKey)
-  writeFileSync(file('tokens.csv'), roles.map(role => `${tokens[role]},${role},${role},"${role === 'admin' ? 'system:masters' : `ichor-${role}s`}"\n`).join(''), { mode: 0o600 })
+  writeFileSync(
+    file('tokens.csv'),
+    roles.map(role => `${tokens[role]},${role},${role},"${role === 'admin' ? 'system:masters' : `ichor-${role}s`}"\n`).join(''),
+    { mode: 0o600 },
+  )
 
   const etcd = await startChild({
     command: programs.etcd,
@@ -144,7 +148,8 @@ async function start(programs: Record<'etcd' | 'kube-apiserver', string>, folder
       } catch (error) {
         last = String(error)
       }
-      if (Date.now() > deadline) throw new Error(`kube-apiserver is not ready after ${readyWithinMs / 1000} s (${last}):\n${child.lastWords()}`)
+      if (Date.now() > deadline)
+        throw new Error(`kube-apiserver is not ready after ${readyWithinMs / 1000} s (${last}):\n${child.lastWords()}`)
       await pause(50)
     }
   }
@@ -224,7 +229,9 @@ function callServer(url: string, ca: string, token: string, request: KubeRequest
         headers: {
           authorization: `Bearer ${token}`,
           accept: 'application/json',
-          ...(body === undefined ? {} : { 'content-type': request.contentType ?? 'application/json', 'content-length': Buffer.byteLength(body) }),
+          ...(body === undefined
+            ? {}
+            : { 'content-type': request.contentType ?? 'application/json', 'content-length': Buffer.byteLength(body) }),
         },
       },
       incoming => {

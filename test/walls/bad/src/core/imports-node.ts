@@ -1,0 +1,1 @@
+export const itself = () => import('node:fs')

@@ -1,0 +1,3 @@
+import { clock } from '../ports/clock.ts'
+
+export const itself = clock

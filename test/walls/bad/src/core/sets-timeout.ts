@@ -1,0 +1,1 @@
+export const itself = (then: () => void) => setTimeout(then, 1_000)

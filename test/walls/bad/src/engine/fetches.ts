@@ -1,0 +1,1 @@
+export const itself = () => fetch('https://example.org')

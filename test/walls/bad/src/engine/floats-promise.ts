@@ -1,0 +1,5 @@
+const act = async () => 'done'
+
+export function itself(): void {
+  act()
+}

@@ -1,0 +1,2 @@
+export const itself = () => new Date()
+export const isInnocent = (text: string) => new Date(text)

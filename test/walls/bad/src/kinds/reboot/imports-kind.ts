@@ -1,0 +1,3 @@
+import { steps } from '../talos/steps.ts'
+
+export const itself = steps

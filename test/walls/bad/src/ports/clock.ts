@@ -1,0 +1,4 @@
+export interface Clock {
+  now(): number
+}
+export const clock = undefined as Clock | undefined
