@@ -1,0 +1,33 @@
+/**
+ * Plain JSON-like values in the simulated world. What is read from the store is frozen to the bottom, so that nobody can change the world
+ * without a write; values that are already frozen are shared, not copied.
+ */
+const known = new WeakSet<object>()
+
+/** A deeply frozen copy without keys whose value is undefined. Parts that came from an earlier call are shared. */
+export const frozen = <T>(value: T): T => {
+  if (typeof value !== 'object' || value === null || known.has(value)) return value
+  const copy: unknown = Array.isArray(value)
+    ? value.map((item: unknown) => frozen(item === undefined ? null : item))
+    : Object.fromEntries(
+        Object.entries(value)
+          .filter(([, item]) => item !== undefined)
+          .map(([key, item]) => [key, frozen(item as unknown)]),
+      )
+  Object.freeze(copy)
+  known.add(copy as object)
+  return copy as T
+}
+
+/** Whether two JSON-like values say the same; the order of keys does not matter, absent and undefined are one. */
+export const same = (a: unknown, b: unknown): boolean => {
+  if (a === b) return true
+  if (typeof a !== 'object' || typeof b !== 'object' || a === null || b === null) return false
+  if (Array.isArray(a) || Array.isArray(b)) {
+    return Array.isArray(a) && Array.isArray(b) && a.length === b.length && a.every((item, at) => same(item, b[at]))
+  }
+  const [left, right] = [a as Record<string, unknown>, b as Record<string, unknown>]
+  for (const key of Object.keys(left)) if (!same(left[key], right[key])) return false
+  for (const key of Object.keys(right)) if (left[key] === undefined && right[key] !== undefined) return false
+  return true
+}
