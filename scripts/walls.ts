@@ -9,6 +9,8 @@ interface Room {
   types?: string[]
   /** npm packages, and `node:` for Node's own modules. */
   packages?: string[]
+  /** npm packages of which it may import types only. */
+  packageTypes?: string[]
   /** Folders beside src/. */
   folders?: string[]
   /** Neither clock nor chance. */
@@ -21,7 +23,7 @@ const certificates = ['@peculiar/x509', 'reflect-metadata']
 const rooms: Record<string, Room> = {
   api: { rooms: [], packages: ['zod'], isPure: true },
   ports: { rooms: ['api'], isPure: true },
-  core: { rooms: ['api'], types: ['ports'], packages: ['semver', 'yaml'], isPure: true },
+  core: { rooms: ['api'], types: ['ports'], packages: ['semver', 'yaml'], packageTypes: ['zod'], isPure: true },
   kinds: { rooms: ['api', 'core'], types: ['ports'], packages: ['zod'], isPure: true },
   engine: { rooms: ['api', 'core', 'ports'], isPure: true },
   world: { rooms: ['api', 'ports'], isPure: true },
@@ -45,7 +47,7 @@ export function wallBetween(file: string, specifier: string, isTypeOnly: boolean
   if (!room) return `src/${from} is a room that scripts/walls.ts does not know: say there what it may import`
 
   if (!specifier.startsWith('.')) {
-    const allowed = room.packages ?? []
+    const allowed = [...(room.packages ?? []), ...(isTypeOnly ? (room.packageTypes ?? []) : [])]
     const isAllowed = allowed.some(name =>
       name === 'node:' ? specifier.startsWith('node:') : specifier === name || specifier.startsWith(`${name}/`),
     )
