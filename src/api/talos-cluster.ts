@@ -5,7 +5,7 @@ import { conditions, duration, int32, int64, objectName, text, timestamp } from 
 const secretKey = (what: string, key: string) =>
   z.object({
     name: objectName().meta({ description: `Name of the Secret with the ${what}.` }),
-    key: text(253).default(key).meta({ description: 'The key in it.' }),
+    key: text(253).default(key).meta({ description: 'The key of the Secret that holds it.' }),
   })
 
 export const maintenanceWindow = z.object({
@@ -30,7 +30,7 @@ const spec = z.object({
     .max(16)
     .optional()
     .meta({ description: 'Outside these windows nothing new is begun; what is open is carried to its end. Absent: always open.' }),
-})
+}).meta({ description: 'How to reach the cluster, and when it may be worked on.' })
 
 const range = z.object({
   lowest: text(64).meta({ description: 'The lowest version seen.' }),
@@ -47,21 +47,21 @@ const status = z.object({
   kubeProxy: z.enum(['enabled', 'disabled']).optional().meta({ description: 'Whether kube-proxy runs.' }),
   machines: z
     .object({
-      total: int32().meta({ description: 'All machines.' }),
-      controlPlanes: int32().meta({ description: 'Control planes.' }),
-      ready: int32().meta({ description: 'Machines that are running and ready.' }),
+      total: int32().meta({ description: 'How many machines the cluster has.' }),
+      controlPlanes: int32().meta({ description: 'How many of them are control planes.' }),
+      ready: int32().meta({ description: 'How many of them are running and ready.' }),
       summary: text(32).meta({ description: 'For print columns: ready of total.' }),
     })
     .optional()
-    .meta({ description: 'Machines seen.' }),
-  etcdMembers: int32().optional().meta({ description: 'etcd members.' }),
+    .meta({ description: 'The machines of the cluster, counted.' }),
+  etcdMembers: int32().optional().meta({ description: 'How many members etcd has.' }),
   lock: z
     .object({ holder: text(512).meta({ description: 'Who holds it.' }), since: timestamp().optional().meta({ description: 'Since when.' }) })
     .optional()
     .meta({ description: 'The cluster lock; absent when it is free.' }),
   credentialExpires: timestamp().optional().meta({ description: 'When the client certificate of the talosconfig expires.' }),
   conditions: conditions().optional(),
-})
+}).meta({ description: 'What was seen of the cluster last.' })
 
 export type TalosClusterSpec = z.infer<typeof spec>
 export type TalosClusterStatus = z.infer<typeof status>

@@ -15,7 +15,7 @@ export type KindBlock = {
 }
 
 const requirement = z.object({
-  key: text(317).meta({ description: 'The label.' }),
+  key: text(317).meta({ description: 'The key of the label.' }),
   operator: z.enum(['In', 'NotIn', 'Exists', 'DoesNotExist']).meta({ description: 'How the label is compared.' }),
   values: z.array(text(63)).max(64).optional().meta({ description: 'The values, for In and NotIn.' }),
 })
@@ -51,7 +51,7 @@ const envelope = {
   machineSelector: labelSelector.optional().meta({ description: 'Only TalosMachines with these labels. Absent: all machines of the cluster.' }),
   drain: drain.prefault({}).meta({ description: 'How nodes are drained before they go away.' }),
   timeouts: z
-    .object({ reboot: duration().default('30m').meta({ description: 'From the reboot call to a new boot id.' }) })
+    .object({ reboot: duration().default('30m').meta({ description: 'How long a machine may take from the reboot call until it answers with a new boot id.' }) })
     .prefault({})
     .meta({ description: 'How long single steps may take.' }),
   acknowledge: z
@@ -59,7 +59,7 @@ const envelope = {
     .max(4)
     .default([])
     .meta({
-      description: 'Consequences that are accepted. api-outage: the Kubernetes API stops while the only control plane, or one of two, is away.',
+      description: 'Consequences that you accept. api-outage: the Kubernetes API stops while the only control plane, or one of two, is away.',
       'x-kubernetes-list-type': 'set',
     }),
   minReadySeconds: int32().max(86_400).default(0).meta({ description: 'How long a machine must have been ready, in seconds, before the next one is touched.' }),
@@ -71,7 +71,7 @@ const envelope = {
 /** The fields of `spec` that may change after creation. */
 export const MUTABLE_FIELDS = ['paused', 'override', 'cancelled'] as const
 
-const stamped = { at: timestamp().meta({ description: 'When.' }) }
+const stamped = { at: timestamp().meta({ description: 'When it happened.' }) }
 
 const versionRange = z.object({
   lowest: text(64).meta({ description: 'The lowest version found.' }),
@@ -96,18 +96,18 @@ const receipt = z.object({
 export type Receipt = z.infer<typeof receipt>
 
 const machineState = z.object({
-  version: text(64).optional().meta({ description: 'Talos version.' }),
-  schematic: text(128).optional().meta({ description: 'Image Factory schematic id; empty where the image is no factory image.' }),
-  bootID: text(64).optional().meta({ description: 'Boot id.' }),
-  cordoned: z.boolean().optional().meta({ description: 'Whether the Node was unschedulable.' }),
+  version: text(64).optional().meta({ description: 'Its Talos version.' }),
+  schematic: text(128).optional().meta({ description: 'Its Image Factory schematic id; empty where its image is no factory image.' }),
+  bootID: text(64).optional().meta({ description: 'The id of its boot.' }),
+  cordoned: z.boolean().optional().meta({ description: 'Whether its Node was cordoned.' }),
 })
 
 export const target = z.object({
-  name: objectName().meta({ description: 'The TalosMachine.' }),
+  name: objectName().meta({ description: 'The name of its TalosMachine.' }),
   hostname: text(253).optional().meta({ description: 'Its host name.' }),
-  node: text(253).optional().meta({ description: 'Its Kubernetes Node.' }),
+  node: text(253).optional().meta({ description: 'The name of its Kubernetes Node.' }),
   address: text(253).optional().meta({ description: 'Its address when the operation planned.' }),
-  role: z.enum(['controlplane', 'worker']).meta({ description: 'Its role.' }),
+  role: z.enum(['controlplane', 'worker']).meta({ description: 'Whether it is a control plane or a worker.' }),
   phase: z.enum(TARGET_PHASE_NAMES).meta({ description: 'Where it stands.' }),
   step: text(63).optional().meta({ description: 'The step it is in.' }),
   stepStartedAt: timestamp().optional().meta({ description: 'When that step became current.' }),
@@ -115,7 +115,7 @@ export const target = z.object({
   attempts: int32().optional().meta({ description: 'How often the current step was intended.' }),
   stableSince: timestamp().optional().meta({ description: 'Since when the condition of a step that asks for stability has held.' }),
   before: machineState.optional().meta({ description: 'What the machine was before its first act.' }),
-  after: machineState.optional().meta({ description: 'What it was when it was closed.' }),
+  after: machineState.optional().meta({ description: 'What the machine was when it was closed.' }),
   goal: z
     .record(z.string().max(63), text(512))
     .optional()
@@ -139,7 +139,7 @@ export const operationStatus = z.object({
   completedAt: timestamp().optional().meta({ description: 'When the operation reached Completed or Cancelled.' }),
   lastRetry: timestamp().optional().meta({ description: 'When a retry was honoured last.' }),
   lastFailure: z
-    .object({ reason: reason().meta({ description: 'The reason.' }), message: text(4096).meta({ description: 'What happened.' }), machine: text(253).optional().meta({ description: 'The machine.' }), step: text(63).optional().meta({ description: 'The step.' }), ...stamped })
+    .object({ reason: reason().meta({ description: 'Why it failed.' }), message: text(4096).meta({ description: 'What happened.' }), machine: text(253).optional().meta({ description: 'The machine it happened on.' }), step: text(63).optional().meta({ description: 'The step that failed.' }), ...stamped })
     .optional()
     .meta({ description: 'The last failure, kept after it was retried.' }),
   stage: text(63).optional().meta({ description: 'The stage it is in.' }),
@@ -178,9 +178,9 @@ export const operationStatus = z.object({
     .meta({ description: 'The machines in their order.', 'x-kubernetes-list-type': 'map', 'x-kubernetes-list-map-keys': ['name'] }),
   progress: z
     .object({
-      done: int32().meta({ description: 'Machines that are done.' }),
-      skipped: int32().meta({ description: 'Machines that were skipped.' }),
-      total: int32().meta({ description: 'All machines.' }),
+      done: int32().meta({ description: 'How many machines are done.' }),
+      skipped: int32().meta({ description: 'How many were skipped.' }),
+      total: int32().meta({ description: 'How many there are in all.' }),
       summary: text(32).meta({ description: 'For print columns: done of total.' }),
     })
     .optional()
@@ -191,7 +191,7 @@ export const operationStatus = z.object({
     .max(20)
     .optional()
     .meta({ description: 'The last few decisions, oldest first.' }),
-})
+}).meta({ description: 'The record of its progress, as observed on the machines.' })
 export type OperationStatus = z.infer<typeof operationStatus>
 
 const envelopeSchema = z.object(envelope)
@@ -224,7 +224,7 @@ export const talosOperation = (kinds: readonly KindBlock[]): ResourceDefinition 
     kind: z.enum(names).meta({ description: `What to do. ${kinds.map((k) => `${k.name}: ${k.summary}`).join(' ')}` }),
     ...rest,
     ...Object.fromEntries(kinds.map((k) => [k.block, k.spec.optional().meta({ description: k.summary, ...k.spec.meta() })])),
-  })
+  }).meta({ description: `What to do, on which machines and how. Frozen after creation but for ${MUTABLE_FIELDS.join(', ')}. Exactly the block that kind names is set.` })
   const frozen = Object.keys(spec.shape).filter((f) => !(MUTABLE_FIELDS as readonly string[]).includes(f))
   return {
     kind: 'TalosOperation',
