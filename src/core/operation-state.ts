@@ -1,0 +1,52 @@
+import { ANNOTATION } from '../api/names.ts'
+import type { TalosOperation } from '../api/talos-operation.ts'
+
+/** What an operation looks like at a glance. Finer than a phase: what stands still must never look like what advances. */
+export type State =
+  /** No controller has answered it yet, or its checks run. */
+  | 'pending'
+  | 'running'
+  /** It advances when the world does. */
+  | 'waiting'
+  /** It waits for the cluster lock and starts by itself. */
+  | 'queued'
+  /** It was asked to pause and carries a machine to its end first. */
+  | 'pausing'
+  /** A person paused it. */
+  | 'paused'
+  /** A step failed. */
+  | 'failed'
+  /** The checks refused it. */
+  | 'refused'
+  /** It was asked to go on; the controller has not taken that up yet. */
+  | 'resuming'
+  | 'cancelling'
+  | 'deleting'
+  | 'completed'
+  | 'cancelled'
+
+/** Whether nothing more will happen unless a person does something. */
+export const isAtRest = (state: State): boolean =>
+  state === 'completed' || state === 'cancelled' || state === 'failed' || state === 'refused'
+
+/** The state that spec, status and annotations add up to. */
+export const stateOf = ({ metadata, spec, status }: TalosOperation): State => {
+  const phase = status.phase ?? 'Pending'
+  if (phase === 'Completed') return 'completed'
+  if (phase === 'Cancelled') return 'cancelled'
+  if (metadata.deletionTimestamp !== undefined) return 'deleting'
+  if (spec.cancelled) return 'cancelling'
+  if (phase === 'Paused') {
+    const reason = status.failureReason
+    if (reason === 'ClusterLockHeld') return spec.paused ? 'paused' : 'queued'
+    if (reason !== undefined) {
+      // A retry does not count before the operator's own pause is lifted.
+      if (metadata.annotations[ANNOTATION.retry] === 'true' && !spec.paused) return 'resuming'
+      return reason === 'PreflightRefused' ? 'refused' : 'failed'
+    }
+    return spec.paused ? 'paused' : 'resuming'
+  }
+  if (spec.paused) return (status.machines ?? []).some(m => m.phase === 'Running') ? 'pausing' : 'paused'
+  if (phase === 'Pending') return 'pending'
+  return status.waiting ? 'waiting' : 'running'
+}
