@@ -1,0 +1,91 @@
+import semver from 'semver'
+
+/**
+ * A version as it was read, with the three numbers apart. `prerelease` holds only what truly makes it older than its release (`rc.1`); a
+ * vendor's tail (`v1.33.4-acme-5f2c`) is not one.
+ */
+export type Version = {
+  readonly text: string
+  readonly major: number
+  readonly minor: number
+  readonly patch: number
+  /** `alpha.2`, `beta.0`, `rc.1`; empty for a final version. */
+  readonly prerelease: string
+  /** Built between two tags (`git describe`), or from a tree with changes. */
+  readonly development: boolean
+}
+
+const SHAPE = /^v?(0|[1-9]\d*)\.(0|[1-9]\d*)\.(0|[1-9]\d*)(?:-([0-9A-Za-z.-]+))?(?:\+([0-9A-Za-z.-]+))?$/
+const PRERELEASE = /^(alpha|beta|rc|pre|dev)(\.[0-9]+)*/
+const DESCRIBED = /(^|-)\d+-g[0-9a-f]{7,40}(-dirty)?$/
+const DIRTY = /(^|-)dirty$/
+
+/** Reads a version that something runs, with or without `v`, also pre-releases, development builds and vendors' tails. */
+export const parseVersion = (text: string): Version | undefined => {
+  const found = SHAPE.exec(text.trim())
+  if (found === null) return undefined
+  const tail = found[4] ?? ''
+  return {
+    text: text.trim(),
+    major: Number(found[1]),
+    minor: Number(found[2]),
+    patch: Number(found[3]),
+    prerelease: PRERELEASE.exec(tail)?.[0] ?? '',
+    development: DESCRIBED.test(tail) || DIRTY.test(tail),
+  }
+}
+
+/** The three numbers, without `v` and without any tail: as Talos compares a version with its own bounds. */
+export const finalOf = (version: Version): string => `${version.major}.${version.minor}.${version.patch}`
+
+/** For semver ranges: as `finalOf`, but a true pre-release keeps its mark. */
+export const semverOf = (version: Version): string => (version.prerelease === '' ? finalOf(version) : `${finalOf(version)}-${version.prerelease}`)
+
+/** Negative where `a` is older. Vendors' tails are ignored, pre-releases are older than their release. */
+export const compareVersions = (a: Version, b: Version): number => semver.compare(semverOf(a), semverOf(b))
+
+/** `1.13` */
+export const minorOf = (version: Version): string => `${version.major}.${version.minor}`
+
+/** How many minors `to` is ahead of `from`; negative when it is behind, undefined across majors. */
+export const minorSteps = (from: Version, to: Version): number | undefined => (from.major === to.major ? to.minor - from.minor : undefined)
+
+/** The lowest and the highest of what was found; undefined where no text is a version. */
+export const versionSpan = (texts: readonly string[]): { readonly lowest: string; readonly highest: string } | undefined => {
+  const sorted = texts
+    .map(parseVersion)
+    .filter((v) => v !== undefined)
+    .sort(compareVersions)
+  const [first, last] = [sorted[0], sorted.at(-1)]
+  return first === undefined || last === undefined ? undefined : { lowest: first.text, highest: last.text }
+}
+
+export type TargetVersion = { readonly ok: true; readonly version: string } | { readonly ok: false; readonly problem: string }
+
+const no = (problem: string): TargetVersion => ({ ok: false, problem })
+
+/**
+ * The version to upgrade to, as a person wrote it: exactly `vX.Y.Z`. Where the text is wrong `problem` is one sentence that says what would be
+ * right; nothing is repaired silently, because the text ends up in image tags.
+ */
+export const parseTarget = (text: string): TargetVersion => {
+  const quoted = JSON.stringify(text.length > 80 ? `${text.slice(0, 80)}…` : text)
+  if (text.trim() === '') return no('The target version is empty; write it like v1.13.9.')
+  const bare = text.trim().replace(/^[vV]+\.?/, '')
+  const version = parseVersion(bare)
+  if (version === undefined) return no(`${quoted} is not a version${guess(bare)}; write it with a leading v and three numbers, like v1.13.9.`)
+  const final = `v${finalOf(version)}`
+  if (version.development) return no(`${quoted} is a development build; only final releases can be a target, like ${final}.`)
+  if (version.prerelease !== '') return no(`${quoted} is a pre-release; only final releases can be a target, like ${final}.`)
+  if (bare !== finalOf(version)) return no(`${quoted} carries a suffix that no release has; did you mean ${final}?`)
+  if (text !== final) return no(/^\d/.test(text) ? `${quoted} lacks the leading v; did you mean ${final}?` : `${quoted} is not written as a version; did you mean ${final}?`)
+  return { ok: true, version: final }
+}
+
+/** Completes what is obviously meant: a missing patch, a comma, a letter O. */
+const guess = (bare: string): string => {
+  if (/^\d+\.\d+$/.test(bare)) return ` (the patch number is missing: v${bare}.0?)`
+  const mended = bare.replace(/[,;:_\s]+/g, '.').replace(/[oO]/g, '0').replace(/\.{2,}/g, '.').replace(/^\.|\.$/g, '').replace(/(^|\.)0+(?=\d)/g, '$1')
+  const version = parseVersion(mended)
+  return version === undefined || version.prerelease !== '' ? '' : ` (did you mean v${finalOf(version)}?)`
+}
