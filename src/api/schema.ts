@@ -9,16 +9,27 @@ import { DURATION_PATTERN } from './duration.ts'
  * `x-kubernetes-` go into the CRD as they are.
  */
 
-/** An RFC 1123 subdomain, as object names are. */
-export const objectName = () =>
+/** The part of a CEL rule that checks a pattern. Where a rule has it, the CRD says the rule's sentence and not the regular expression. */
+export const celMatches = (pattern: string): string => `self.matches(r'${pattern}')`
+
+/** A pattern with a sentence, which zod and the API server both say instead of the regular expression. */
+const matching = (max: number, pattern: string, message: string) =>
   z
     .string()
-    .min(1)
-    .max(253)
-    .regex(/^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$/)
+    .max(max)
+    .regex(new RegExp(pattern), message)
+    .meta({ 'x-kubernetes-validations': [{ rule: celMatches(pattern), message }] })
+
+/** An RFC 1123 subdomain, as object names are. */
+export const objectName = () =>
+  matching(
+    253,
+    '^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$',
+    'must be the name of an object: lower-case letters, digits, - and ., beginning and ending with a letter or a digit',
+  )
 
 export const text = (max = 1024) => z.string().max(max)
-export const duration = () => z.string().max(32).regex(new RegExp(DURATION_PATTERN))
+export const duration = () => matching(32, DURATION_PATTERN, 'must be a duration with units, for example 90s, 10m or 1h30m')
 export const timestamp = () => z.string().max(64).meta({ format: 'date-time' })
 export const int32 = () => z.number().int().min(0).max(2_147_483_647).meta({ format: 'int32' })
 export const int64 = () => z.number().int().min(0).meta({ format: 'int64' })
@@ -26,9 +37,15 @@ export const int64 = () => z.number().int().min(0).meta({ format: 'int64' })
 /** A reference to an object of the same namespace by name. */
 export const nameRef = (what: string) => z.object({ name: objectName().meta({ description: `Name of the ${what}.` }) })
 
+const PERCENT_PATTERN = '^(100|[1-9][0-9]?)%$'
+const INT_OR_PERCENT = 'must be a number from 1 to 1000 or a percentage from 1% to 100%'
+
 /** A number or a percentage. In the CRD: `x-kubernetes-int-or-string`. */
 export const intOrPercent = () =>
-  z.union([z.number().int().min(1).max(1000), z.string().max(5).regex(/^(100|[1-9][0-9]?)%$/)]).meta({ 'x-kubernetes-int-or-string': true })
+  z.union([z.number().int().min(1).max(1000), z.string().max(5).regex(new RegExp(PERCENT_PATTERN))], INT_OR_PERCENT).meta({
+    'x-kubernetes-int-or-string': true,
+    'x-kubernetes-validations': [{ rule: `type(self) == int || ${celMatches(PERCENT_PATTERN)}`, message: INT_OR_PERCENT }],
+  })
 
 /** `metav1.Condition`, so that `kubectl wait`, Flux, Argo CD and kstatus understand it. */
 export const condition = z.object({

@@ -1,6 +1,7 @@
 import { z } from 'zod'
 import { API_VERSION, GROUP, VERSION } from './names.ts'
-import type { ResourceDefinition } from './schema.ts'
+import type { CelRule, ResourceDefinition } from './schema.ts'
+import { celMatches } from './schema.ts'
 
 /** The part of `apiextensions.k8s.io/v1` JSONSchemaProps that our schemas use. */
 export type JSONSchemaProps = {
@@ -128,8 +129,7 @@ const structural = (emitted: Emitted, path: string, complain: Complain): JSONSch
       complain(path, `a CRD has no ${keyword} on ${sort === 'undefined' ? 'this' : sort}`)
   }
   checkBounds(node, sort, path, complain)
-  if (typeof node['pattern'] === 'string' && NOT_RE2.test(node['pattern']))
-    complain(path, `pattern ${node['pattern']} is not RE2: no look-around, no back-references`)
+  checkPattern(node, path, complain)
 
   return {
     ...(node as JSONSchemaProps),
@@ -188,6 +188,15 @@ const checkBounds = (node: Emitted, sort: string, path: string, complain: Compla
       complain(path, `an open object needs ${PRESERVE}`)
     else if (additional !== undefined && lacks('maxProperties')) complain(path, 'a map needs maxProperties')
   }
+}
+
+const checkPattern = (node: Record<string, unknown>, path: string, complain: Complain): void => {
+  const pattern = node['pattern']
+  if (typeof pattern !== 'string') return
+  if (NOT_RE2.test(pattern)) complain(path, `pattern ${pattern} is not RE2: no look-around, no back-references`)
+  // A rule that says the same with a sentence: the pattern would fail first and show its regular expression instead.
+  const rules = (node[VALIDATIONS] ?? []) as readonly CelRule[]
+  if (rules.some(({ rule }) => rule.includes(celMatches(pattern)))) delete node['pattern']
 }
 
 const checkListKeys = (node: Emitted, path: string, complain: Complain): void => {
