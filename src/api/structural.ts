@@ -62,32 +62,41 @@ const NOT_RE2 = /\(\?(=|!|<=|<!|<[A-Za-z])|\\[1-9]|\\k</
  */
 export const toStructural = (schema: z.ZodType, path = ''): JSONSchemaProps => {
   const faults: string[] = []
+  const lost = new Map<string, { what: string; steps: readonly (string | number)[] }>()
   const emitted = z.toJSONSchema(schema, {
     target: 'openapi-3.0',
     io: 'input',
     reused: 'inline',
     cycles: 'throw',
     unrepresentable: 'any',
-    override: ({ zodSchema, jsonSchema, path: at }) => faults.push(...lostChecks(zodSchema, jsonSchema, pathOf(path, at))),
-  })
-  const result = structural(emitted as Emitted, path, (at, fault) => faults.push(`${at || '(root)'}: ${fault}`))
-  if (faults.length > 0) throw new Error(`not a structural, bounded schema:\n${[...new Set(faults)].map(fault => `  ${fault}`).join('\n')}`)
+    override: ({ zodSchema, path: steps }) => {
+      const what = lostCheck(zodSchema)
+      if (what !== undefined) lost.set(pathOf(path, steps), { what, steps })
+    },
+  }) as Emitted
+  const complain = (at: string, fault: string) => faults.push(`${at || '(root)'}: ${fault}`)
+  for (const [at, { what, steps }] of lost) {
+    if (nodeAt(emitted, steps)?.[VALIDATIONS] === undefined) complain(at, `${what} is lost in the CRD; say it as ${VALIDATIONS} too`)
+  }
+  const result = structural(emitted, path, complain)
+  if (faults.length > 0) throw new Error(`not a structural, bounded schema:\n${faults.map(fault => `  ${fault}`).join('\n')}`)
   return result
 }
 
+const nodeAt = (root: Emitted, steps: readonly (string | number)[]): Emitted | undefined =>
+  steps.reduce<Emitted | undefined>((node, step) => node?.[step] as Emitted | undefined, root)
+
 /** What zod checks but JSON Schema cannot say: the API server would accept what the controller then refuses. */
-const lostChecks = (schema: z.core.$ZodTypes, emitted: Emitted, path: string): string[] => {
-  const at = path || '(root)'
-  const custom = (schema._zod.def.checks ?? []).some(check => check._zod.def.check === 'custom')
-  const keyPattern =
-    schema._zod.def.type === 'record' && (schema._zod.def.keyType._zod.bag as { patterns?: Set<RegExp> }).patterns !== undefined
-  return [
-    ...(custom && emitted[VALIDATIONS] === undefined ? [`${at}: a refinement is lost in the CRD; say it as ${VALIDATIONS} too`] : []),
-    ...(keyPattern && emitted[VALIDATIONS] === undefined
-      ? [`${at}: the pattern of the keys is lost in the CRD; say it as ${VALIDATIONS} too`]
-      : []),
-  ]
+const lostCheck = (schema: z.core.$ZodTypes): string | undefined => {
+  const { def } = schema._zod
+  if (hasCheck(def, 'custom')) return 'a refinement'
+  if (def.type !== 'record') return undefined
+  const key = (def.keyType as z.core.$ZodTypes)._zod.def
+  return key.type !== 'string' || hasCheck(key, 'custom') || hasCheck(key, 'string_format') ? 'the rule for the keys' : undefined
 }
+
+const hasCheck = (def: z.core.$ZodTypes['_zod']['def'], check: string): boolean =>
+  (def.checks ?? []).some(({ _zod }) => _zod.def.check === check)
 
 /** zod's path through the emitted schema, as a field path: properties/machines/items/properties/name is machines[].name. */
 const pathOf = (base: string, steps: readonly (string | number)[]): string => {
@@ -160,6 +169,7 @@ const mergeIntOrString = (emitted: Emitted, path: string, complain: Complain): R
   const words = branches.find(branch => branch['type'] === 'string')
   if (branches.length !== 2 || number === undefined || words === undefined) {
     complain(path, `${INT_OR_STRING} needs a union of one integer and one string`)
+    // One fault is enough.
     return { ...outer, maxLength: 0 }
   }
   const { type: _integer, ...numeric } = number
