@@ -39,7 +39,8 @@ export const parseVersion = (text: string): Version | undefined => {
 export const finalOf = (version: Version): string => `${version.major}.${version.minor}.${version.patch}`
 
 /** For semver ranges: as `finalOf`, but a true pre-release keeps its mark. */
-export const semverOf = (version: Version): string => (version.prerelease === '' ? finalOf(version) : `${finalOf(version)}-${version.prerelease}`)
+export const semverOf = (version: Version): string =>
+  version.prerelease === '' ? finalOf(version) : `${finalOf(version)}-${version.prerelease}`
 
 /** Negative where `a` is older. Vendors' tails are ignored, pre-releases are older than their release. */
 export const compareVersions = (a: Version, b: Version): number => semver.compare(semverOf(a), semverOf(b))
@@ -54,7 +55,7 @@ export const minorSteps = (from: Version, to: Version): number | undefined => (f
 export const versionSpan = (texts: readonly string[]): { readonly lowest: string; readonly highest: string } | undefined => {
   const sorted = texts
     .map(parseVersion)
-    .filter((v) => v !== undefined)
+    .filter(v => v !== undefined)
     .sort(compareVersions)
   const [first, last] = [sorted[0], sorted.at(-1)]
   return first === undefined || last === undefined ? undefined : { lowest: first.text, highest: last.text }
@@ -73,19 +74,30 @@ export const parseTarget = (text: string): TargetVersion => {
   if (text.trim() === '') return no('The target version is empty; write it like v1.13.9.')
   const bare = text.trim().replace(/^[vV]+\.?/, '')
   const version = parseVersion(bare)
-  if (version === undefined) return no(`${quoted} is not a version${guess(bare)}; write it with a leading v and three numbers, like v1.13.9.`)
+  if (version === undefined)
+    return no(`${quoted} is not a version${guess(bare)}; write it with a leading v and three numbers, like v1.13.9.`)
   const final = `v${finalOf(version)}`
   if (version.development) return no(`${quoted} is a development build; only final releases can be a target, like ${final}.`)
   if (version.prerelease !== '') return no(`${quoted} is a pre-release; only final releases can be a target, like ${final}.`)
   if (bare !== finalOf(version)) return no(`${quoted} carries a suffix that no release has; did you mean ${final}?`)
-  if (text !== final) return no(/^\d/.test(text) ? `${quoted} lacks the leading v; did you mean ${final}?` : `${quoted} is not written as a version; did you mean ${final}?`)
+  if (text !== final)
+    return no(
+      /^\d/.test(text)
+        ? `${quoted} lacks the leading v; did you mean ${final}?`
+        : `${quoted} is not written as a version; did you mean ${final}?`,
+    )
   return { ok: true, version: final }
 }
 
 /** Completes what is obviously meant: a missing patch, a comma, a letter O. */
 const guess = (bare: string): string => {
   if (/^\d+\.\d+$/.test(bare)) return ` (the patch number is missing: v${bare}.0?)`
-  const mended = bare.replace(/[,;:_\s]+/g, '.').replace(/[oO]/g, '0').replace(/\.{2,}/g, '.').replace(/^\.|\.$/g, '').replace(/(^|\.)0+(?=\d)/g, '$1')
+  const mended = bare
+    .replace(/[,;:_\s]+/g, '.')
+    .replace(/[oO]/g, '0')
+    .replace(/\.{2,}/g, '.')
+    .replace(/^\.|\.$/g, '')
+    .replace(/(^|\.)0+(?=\d)/g, '$1')
   const version = parseVersion(mended)
   return version === undefined || version.prerelease !== '' ? '' : ` (did you mean v${finalOf(version)}?)`
 }
