@@ -21,7 +21,10 @@ export type Lease = Key & {
 }
 
 /** What a writer of a Lease decides; the rest is the server's. */
-export type LeaseWrite = Pick<Lease, 'holder' | 'durationSeconds' | 'acquireTime' | 'renewTime' | 'transitions' | 'annotations'>
+export type LeaseWrite = Pick<Lease, 'holder' | 'durationSeconds' | 'acquireTime' | 'renewTime' | 'transitions' | 'annotations'> & {
+  /** Set beside those that are there. */
+  readonly labels?: Readonly<Record<string, string>>
+}
 
 export type HomeEvent = {
   readonly regarding: { readonly kind: string; readonly namespace: string; readonly name: string; readonly uid: string }

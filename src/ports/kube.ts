@@ -1,3 +1,4 @@
+import type { LabelSelector } from '../api/talos-operation.ts'
 import type { Result } from './fault.ts'
 
 /** A Node of the managed cluster, as far as operations need it. */
@@ -43,6 +44,8 @@ export type BudgetFacts = {
   readonly disruptionsAllowed: number
   /** Label selector of `policy/v1`. */
   readonly matchLabels: Readonly<Record<string, string>>
+  /** Absent where there are none. All must hold, as well as the labels. */
+  readonly matchExpressions?: LabelSelector['matchExpressions']
 }
 
 export type CiliumFacts = {

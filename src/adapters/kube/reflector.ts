@@ -36,6 +36,7 @@ export type Reflector<T> = {
   /** As of the last event. Frozen. */
   readonly get: (key: string) => T | undefined
   readonly all: () => readonly T[]
+  readonly keys: () => readonly string[]
   /** Ok when the first list is in; the fault when the first attempt failed (it goes on trying) or it was stopped. */
   readonly ready: () => Promise<ApiResult<void>>
   /** A list is in and the watch is open. */
@@ -271,6 +272,7 @@ export const startReflector = <T>(options: ReflectorOptions<T>): Reflector<T> =>
   return {
     get: (key) => cache.get(key)?.object,
     all: () => [...cache.values()].map(({ object }) => object),
+    keys: () => [...cache.keys()],
     ready: () => {
       if (hasListed) return Promise.resolve({ ok: true, value: undefined })
       if (stopped.signal.aborted) return Promise.resolve(STOPPED)

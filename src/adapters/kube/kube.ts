@@ -1,0 +1,95 @@
+import { ANNOTATION } from '../../api/names.ts'
+import type { Result } from '../../ports/fault.ts'
+import { done } from '../../ports/fault.ts'
+import type { CiliumFacts, ClusterAddons, Kube, NodeFacts, PodFacts } from '../../ports/kube.ts'
+import type { ApiFault, ApiResult } from './classify.ts'
+import type { KubeClient, KubeObject } from './client.ts'
+import { budgetOf, nodeOf, podOf, tagVersion } from './facts.ts'
+import type { Json } from './json.ts'
+import { at, deepFreeze, list, record, text, texts } from './json.ts'
+import type { Resource } from './resource.ts'
+import { RESOURCE } from './resource.ts'
+
+const SYSTEM = 'kube-system'
+const CILIUM_AGENT = 'cilium-agent'
+
+/** The Kubernetes API of a managed cluster. Everything is read from the server each time: the facts are few and decide what is broken next. */
+export const openKube = (client: KubeClient): Kube => {
+  const all = async <T>(resource: Resource, read: (object: KubeObject) => T, fieldSelector?: string): Promise<ApiResult<readonly T[]>> => {
+    const listed = await client.list(resource, { fieldSelector })
+    return listed.ok ? { ok: true, value: deepFreeze(listed.value.items.map(read)) } : listed
+  }
+
+  const patchNode = async (node: NodeFacts, annotations: Json, spec: Json): Promise<Result<void>> => {
+    const patch = { metadata: { resourceVersion: node.resourceVersion, annotations }, ...(Object.keys(spec).length === 0 ? {} : { spec }) }
+    const patched = await client.patch(RESOURCE.node, { name: node.name }, patch)
+    return patched.ok ? done : patched
+  }
+
+  /** A 409 on a pod by UID has two causes; which, the pod itself tells. */
+  const isAnother = async (pod: PodFacts): Promise<boolean> => {
+    const now = await client.get(RESOURCE.pod, pod)
+    return now.ok ? text(at(now.value, 'metadata', 'uid')) !== pod.uid : now.fault.kind === 'notFound'
+  }
+
+  const gone = async (pod: PodFacts, answer: ApiResult<unknown>): Promise<Result<void>> => {
+    if (answer.ok || answer.fault.kind === 'notFound') return done
+    if (answer.fault.kind === 'conflict' && (await isAnother(pod))) return done
+    return answer
+  }
+
+  const cilium = async (): Promise<ApiResult<CiliumFacts | undefined>> => {
+    const agent = await optional(client.get(RESOURCE.daemonSet, { namespace: SYSTEM, name: 'cilium' }))
+    if (!agent.ok) return agent
+    if (!agent.value) return { ok: true, value: undefined }
+    const config = await client.get(RESOURCE.configMap, { namespace: SYSTEM, name: 'cilium-config' })
+    // Not there, or not for us to read: told apart from an API that does not answer.
+    if (!config.ok && config.fault.kind !== 'notFound' && config.fault.kind !== 'forbidden') return config
+    const containers = list(at(agent.value, 'spec', 'template', 'spec', 'containers')).map(record)
+    const container = containers.find(({ name }) => name === CILIUM_AGENT) ?? containers[0]
+    return { ok: true, value: { version: tagVersion(text(container?.['image'])), config: config.ok ? texts(config.value['data']) : undefined } }
+  }
+
+  return {
+    version: () => client.version(),
+    nodes: () => all(RESOURCE.node, nodeOf),
+    podsOn: (node) => all(RESOURCE.pod, podOf, `spec.nodeName=${node}`),
+    budgets: async () => {
+      const budgets = await all(RESOURCE.budget, budgetOf)
+      return budgets.ok ? { ok: true, value: budgets.value.filter((budget) => budget !== undefined) } : budgets
+    },
+    volumeAttachments: async (node) => {
+      // The server has no field selector for their node.
+      const attachments = await all(RESOURCE.volumeAttachment, (one) => ({ name: text(at(one, 'metadata', 'name')), node: text(at(one, 'spec', 'nodeName')) }))
+      return attachments.ok ? { ok: true, value: attachments.value.filter((one) => one.node === node).map(({ name }) => name) } : attachments
+    },
+    addons: async (): Promise<Result<ClusterAddons>> => {
+      const found = await cilium()
+      if (!found.ok) return found
+      const proxy = await optional(client.get(RESOURCE.daemonSet, { namespace: SYSTEM, name: 'kube-proxy' }))
+      return proxy.ok ? { ok: true, value: deepFreeze({ cilium: found.value, kubeProxy: proxy.value !== undefined }) } : proxy
+    },
+
+    cordon: (node, operationUid) => patchNode(node, { [ANNOTATION.cordonedBy]: operationUid }, { unschedulable: true }),
+    uncordon: (node) => patchNode(node, { [ANNOTATION.cordonedBy]: null }, { unschedulable: null }),
+    unmark: (node) => patchNode(node, { [ANNOTATION.cordonedBy]: null }, {}),
+
+    evict: async (pod) => {
+      const { namespace, name, uid } = pod
+      const eviction = { apiVersion: 'policy/v1', kind: 'Eviction', metadata: { namespace, name }, deleteOptions: { preconditions: { uid } } }
+      const answer = await client.create(RESOURCE.pod, { namespace, name, subresource: 'eviction' }, eviction)
+      return gone(pod, answer.ok ? answer : { ok: false, fault: evictionFault(answer.fault) })
+    },
+    deletePod: async (pod) => gone(pod, await client.delete(RESOURCE.pod, { namespace: pod.namespace, name: pod.name }, { preconditions: { uid: pod.uid } })),
+  }
+}
+
+/** Absence as a value. */
+const optional = async (answer: Promise<ApiResult<KubeObject>>): Promise<ApiResult<KubeObject | undefined>> => {
+  const got = await answer
+  return !got.ok && got.fault.kind === 'notFound' ? { ok: true, value: undefined } : got
+}
+
+// The server's 429 does not ask us to stay away for long; its 500 says that more than one budget covers the pod. Both are the budgets' No,
+// which may change, and not a fault of the server.
+const evictionFault = (fault: ApiFault): ApiFault => (fault.code === 500 && /PodDisruptionBudget/i.test(fault.message) ? { ...fault, kind: 'busy' } : fault)
