@@ -235,7 +235,13 @@ describe('the summary', () => {
       { rule: 'skew', message: 'v1.15.0 skips v1.14', overridable: true, overridden: false },
     ]
     const summary = summarize(
-      operation({ status: { phase: 'Paused', failureReason: 'PreflightRefused', preflight: { checkedAt: at('14:01:00'), refusals } } }),
+      operation({
+        status: {
+          phase: 'Paused',
+          failureReason: 'PreflightRefused',
+          preflight: { checkedAt: at('14:01:00'), underLock: false, refusals },
+        },
+      }),
       now,
     )
     expect([summary.state, summary.headline, summary.failure]).toEqual([

@@ -1,0 +1,175 @@
+import type { Command } from 'commander'
+import { API_VERSION } from '../../../api/names.ts'
+import type { KubeObject } from '../api.ts'
+import type { Output } from '../output.ts'
+import { outputOption, printList, printObject } from '../output.ts'
+import { CLUSTER, qualifiedName, SECRET } from '../resource-types.ts'
+import type { Session } from '../session.ts'
+import { must, mustGet } from '../session.ts'
+import { crdsMissing, faultStop, Stop } from '../stop.ts'
+import type { Shell } from './command.ts'
+import { group, withExamples, works } from './command.ts'
+
+type AddOptions = {
+  readonly talosconfig: string
+  readonly talosContext?: string
+  readonly managedKubeconfig?: string
+  readonly imageFactory?: string
+}
+
+export const clusterCommand = (shell: Shell): Command => {
+  const cluster = group('cluster', 'Look at clusters, add one')
+  const sub = (name: string, description: string) => {
+    const command = group(name, description)
+    cluster.addCommand(command)
+    return command
+  }
+
+  const list = sub('list', 'List clusters').alias('ls').option('-A, --all-namespaces', 'of all namespaces').addOption(outputOption())
+  works<{ output: Output; allNamespaces?: boolean }>(list, shell, (session, _, options) => printList(session, CLUSTER, options))
+
+  const get = sub('get', 'Show one cluster').argument('<name>', 'the TalosCluster').addOption(outputOption())
+  works<{ output: Output }>(get, shell, async (session, [name = ''], { output }) =>
+    printObject(session, CLUSTER, await mustGet(session, CLUSTER, name), output),
+  )
+
+  const add = sub(
+    'add',
+    'Add a Talos cluster: a Secret with its talosconfig, one with its kubeconfig where it is another cluster, and a TalosCluster',
+  )
+    .argument('<name>', 'name of the TalosCluster')
+    .requiredOption('--talosconfig <file>', 'the talosconfig, with a certificate of role os:admin')
+    .option('--talos-context <name>', "the talosconfig's context (default: its current one)")
+    .option('--managed-kubeconfig <file>', 'kubeconfig of the Talos cluster, where Ichor runs in another one')
+    .option(
+      '--image-factory <host>',
+      'host of the Image Factory that builds its installer images (default: the one that the running image names)',
+    )
+  works<AddOptions>(add, shell, (session, [name = ''], options) => addCluster(session, name, options))
+
+  withExamples(cluster, shell, [
+    'cluster list',
+    'cluster add home --talosconfig ~/.talos/config',
+    'cluster add edge --talosconfig edge.talosconfig --managed-kubeconfig edge.kubeconfig',
+  ])
+  return cluster
+}
+
+const addCluster = async (session: Session, name: string, options: AddOptions): Promise<void> => {
+  const { terminal, outside, api, namespace, server } = session
+  if (!/^[a-z0-9]([-a-z0-9]*[a-z0-9])?$/.test(name) || name.length > 63) {
+    throw new Stop(
+      'usage',
+      `name ${JSON.stringify(name)}: must be at most 63 lower-case letters, digits and -, beginning and ending with a letter or a digit`,
+    )
+  }
+  const { talosconfig, endpoints, expires } = await checkedTalosconfig(session, options)
+  const kubeconfig = options.managedKubeconfig === undefined ? undefined : await checkedKubeconfig(session, options.managedKubeconfig)
+
+  // Everything that could be in the way is asked before the first write.
+  const secrets = [
+    { name: `${name}-talosconfig`, key: 'talosconfig', content: talosconfig },
+    ...(kubeconfig === undefined ? [] : [{ name: `${name}-kubeconfig`, key: 'kubeconfig', content: kubeconfig }]),
+  ]
+  await mustBeFree(
+    session,
+    name,
+    secrets.map(secret => secret.name),
+  )
+
+  const made: string[] = []
+  for (const secret of secrets) {
+    const created = await api.create(SECRET, namespace, {
+      apiVersion: 'v1',
+      kind: 'Secret',
+      type: 'Opaque',
+      metadata: { name: secret.name, namespace },
+      data: { [secret.key]: Buffer.from(secret.content).toString('base64') },
+    })
+    if (!created.ok) throw await undone(session, made, faultStop(created.fault, `create Secret ${secret.name}`, server))
+    made.push(secret.name)
+  }
+  const created = await api.create(CLUSTER, namespace, {
+    apiVersion: API_VERSION,
+    kind: CLUSTER.kind,
+    metadata: { name, namespace },
+    spec: {
+      talosconfigSecretRef: { name: `${name}-talosconfig` },
+      ...(kubeconfig === undefined ? {} : { kubeconfigSecretRef: { name: `${name}-kubeconfig` } }),
+      ...(options.imageFactory === undefined ? {} : { imageFactory: options.imageFactory }),
+    },
+  })
+  if (!created.ok) throw await undone(session, made, faultStop(created.fault, `create cluster ${name}`, server))
+
+  for (const secret of made) terminal.out(`${qualifiedName(SECRET, secret)} created`)
+  terminal.out(`${qualifiedName(CLUSTER, name)} created`)
+  terminal.err(`Talos API: ${endpoints}; its certificate expires ${expires}.`)
+  terminal.err(`See what Ichor finds with: ${outside.calledAs} cluster get ${name} -n ${namespace}`)
+}
+
+const checkedTalosconfig = async (
+  { outside, terminal }: Session,
+  options: AddOptions,
+): Promise<{ talosconfig: string; endpoints: string; expires: string }> => {
+  const text = await outside.readFile(options.talosconfig)
+  // Slow to load and needed here only.
+  const { parseTalosconfig, writeTalosconfig } = await import('../../../adapters/talos/talosconfig.ts')
+  const parsed = parseTalosconfig(text, {
+    now: new Date(terminal.now()),
+    ...(options.talosContext === undefined ? {} : { context: options.talosContext }),
+  })
+  if (!parsed.ok) throw new Stop('error', `${options.talosconfig}: ${parsed.problem}`)
+  const { contextName, endpoints, nodes, caPem, crtPem, keyPem, notAfter, roles } = parsed.value
+  if (!roles.includes('os:admin')) {
+    throw new Stop(
+      'error',
+      `${options.talosconfig}: the certificate of context "${contextName}" has the role ${roles.join(', ') || '(none)'}; Ichor needs os:admin`,
+      ['Make one with: talosctl config new --roles os:admin FILE'],
+    )
+  }
+  if (endpoints.length === 0 && nodes.length === 0) {
+    throw new Stop(
+      'error',
+      `${options.talosconfig}: context "${contextName}" has neither endpoints nor nodes; it must name at least one control plane`,
+    )
+  }
+  const addresses = endpoints.map(({ host, port }) => (port === 50_000 ? host : `${host.includes(':') ? `[${host}]` : host}:${port}`))
+  // Only the chosen context: the credentials of other clusters are none of this one's business.
+  const talosconfig = writeTalosconfig({ contextName, endpoints: addresses, nodes, caPem, crtPem, keyPem })
+  return { talosconfig, endpoints: (addresses.length > 0 ? addresses : nodes).join(', '), expires: notAfter.toISOString().slice(0, 10) }
+}
+
+const checkedKubeconfig = async ({ outside }: Session, path: string): Promise<string> => {
+  const text = await outside.readFile(path)
+  const { loadKubeConfig } = await import('../../../adapters/kube/kubeconfig.ts')
+  const config = await loadKubeConfig({ text, origin: path })
+  if (!config.ok) throw new Stop('error', config.fault.message)
+  return text
+}
+
+const mustBeFree = async (session: Session, name: string, secrets: readonly string[]): Promise<void> => {
+  const { api, namespace, server } = session
+  const listed = await api.list(CLUSTER, namespace)
+  if (!listed.ok && listed.fault.kind === 'notFound') throw crdsMissing(server)
+  const isTaken = must(session, listed, 'list clusters').some((o: KubeObject) => o.metadata.name === name)
+  if (isTaken) throw new Stop('error', `cluster ${name} exists already in namespace ${namespace}`)
+  for (const secret of secrets) {
+    const found = await api.get(SECRET, namespace, secret)
+    if (found.ok)
+      throw new Stop('error', `Secret ${secret} exists already in namespace ${namespace}`, [
+        'Delete it first, or choose another name for the cluster.',
+      ])
+    // Who may write Secrets but not read them learns of a double from the write itself.
+    if (found.fault.kind !== 'notFound' && found.fault.kind !== 'forbidden')
+      throw faultStop(found.fault, `look for Secret ${secret}`, server)
+  }
+}
+
+/** Takes back the Secrets that were made, so that the same command can simply be given again. */
+const undone = async ({ api, namespace }: Session, made: readonly string[], stop: Stop): Promise<Stop> => {
+  const results = await Promise.all(made.map(async name => ({ name, result: await api.delete(SECRET, namespace, name) })))
+  const left = results.filter(({ result }) => !result.ok).map(({ name }) => name)
+  return left.length === 0
+    ? stop
+    : new Stop(stop.exit, stop.message, [...stop.hints, `Secrets that could not be taken back: ${left.join(', ')}`])
+}

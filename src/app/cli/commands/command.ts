@@ -1,0 +1,24 @@
+import { Command } from 'commander'
+import type { Exit } from '../exit-codes.ts'
+import type { Answer, GlobalOptions, Outside, Session } from '../session.ts'
+import { openSession } from '../session.ts'
+
+/** What the builders of commands share: the outside, and where a command leaves how it ended. */
+export type Shell = { readonly outside: Outside; readonly leave: (exit: Exit) => void }
+
+/** A command's work with its arguments, its options and those of the program. Without an answer it ended well. */
+export type Work<O> = (session: Session, args: readonly string[], options: O) => Promise<Answer>
+
+/** Gives `command` its work: opens the session first, hands the end to the shell. */
+export const works = <O>(command: Command, { outside, leave }: Shell, work: Work<O>): Command =>
+  command.action(async () => {
+    const options = command.optsWithGlobals<O & GlobalOptions>()
+    leave((await work(await openSession(outside, options), command.processedArgs as string[], options)) ?? 'ok')
+  })
+
+/** Lines below the options in a command's help, each as it would be typed. */
+export const withExamples = (command: Command, { outside }: Shell, examples: readonly string[]): Command =>
+  command.addHelpText('after', ['', 'Examples:', ...examples.map(example => `  ${outside.calledAs} ${example}`)].join('\n'))
+
+/** A command that only has others below it: alone it shows its help, and that is a usage error. */
+export const group = (name: string, description: string): Command => new Command(name).description(description)

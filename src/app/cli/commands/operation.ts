@@ -1,0 +1,184 @@
+import type { Command } from 'commander'
+import { ANNOTATION } from '../../../api/names.ts'
+import { isFinished } from '../../../api/phases.ts'
+import { stateOf } from '../../../core/operation-state.ts'
+import type { KubeObject } from '../api.ts'
+import { exitCodesText } from '../exit-codes.ts'
+import { glanceLines } from '../glance.ts'
+import type { Output } from '../output.ts'
+import { outputOption, printList, printObject } from '../output.ts'
+import { OPERATION, qualifiedName } from '../resource-types.ts'
+import type { Answer, Session } from '../session.ts'
+import { confirm, must, mustGet, operationOf } from '../session.ts'
+import { Stop } from '../stop.ts'
+import { exitOf, watchOperation } from '../watch-operation.ts'
+import type { Shell } from './command.ts'
+import { group, withExamples, works } from './command.ts'
+import { timeoutOf } from './upgrade.ts'
+
+type WaitOptions = { readonly wait?: boolean; readonly timeout?: string }
+
+export const operationCommand = (shell: Shell): Command => {
+  const operation = group('operation', 'Look at operations and steer them').alias('op')
+  const add = (name: string, description: string) => {
+    const command = group(name, description)
+    operation.addCommand(command)
+    return command
+  }
+  const one = (name: string, description: string) => add(name, description).argument('<name>', 'the operation')
+  const waiting = (command: Command) =>
+    command
+      .option('--wait', 'watch it until it ends; the exit code says how')
+      .option('--timeout <duration>', 'with --wait: stop watching after this time')
+
+  const list = add('list', 'List operations').alias('ls').option('-A, --all-namespaces', 'of all namespaces').addOption(outputOption())
+  works<{ output: Output; allNamespaces?: boolean }>(list, shell, (session, _, options) => printList(session, OPERATION, options))
+
+  const get = one(
+    'get',
+    'Show one operation at a glance: what it does now, where and since when, what it waits for, what is next, what you can do',
+  ).addOption(outputOption())
+  works<{ output: Output }>(get, shell, (session, [name = ''], options) => show(session, name, options.output))
+
+  const watch = one('watch', 'Watch one operation until it ends. Ctrl-C stops watching, never the operation')
+    .option('--timeout <duration>', 'stop watching after this time')
+    .addHelpText(
+      'after',
+      `\nOn a terminal one picture is drawn again and again; else each change is a line.\n\nExit codes:\n${exitCodesText()}`,
+    )
+  works<WaitOptions>(watch, shell, async (session, [name = ''], { timeout }) => {
+    const timeoutMs = timeoutOf(timeout)
+    await mustGet(session, OPERATION, name)
+    return watchOperation(session, name, timeoutMs === undefined ? {} : { timeoutMs })
+  })
+
+  const pause = one('pause', 'Pause an operation. A machine whose install has begun is carried to its end first')
+  works(pause, shell, (session, [name = '']) => pauseOperation(session, name))
+
+  const resume = waiting(one('resume', 'Let a paused operation go on, or run the failed step of a failed one again'))
+  works<WaitOptions>(resume, shell, (session, [name = ''], options) => resumeOperation(session, name, options))
+
+  const cancel = waiting(one('cancel', 'Stop an operation for good at the next safe point').option('-y, --yes', 'without asking'))
+  works<WaitOptions & { yes?: boolean }>(cancel, shell, (session, [name = ''], options) => cancelOperation(session, name, options))
+
+  const remove = one('delete', 'Delete an operation. One that is not finished stops at the next safe point first')
+    .alias('rm')
+    .option('-y, --yes', 'without asking')
+  works<{ yes?: boolean }>(remove, shell, (session, [name = ''], options) => deleteOperation(session, name, options.yes))
+
+  withExamples(operation, shell, [
+    'operation list -A',
+    'operation get talos-1-13-9',
+    'operation watch talos-1-13-9 --timeout 1h',
+    'operation resume talos-1-13-9 --wait',
+  ])
+  return operation
+}
+
+const show = async (session: Session, name: string, output: Output): Promise<void> => {
+  const { terminal, outside } = session
+  const object = await mustGet(session, OPERATION, name)
+  if (output !== 'table' && output !== 'wide') return printObject(session, OPERATION, object, output)
+  for (const line of glanceLines(operationOf(object), terminal.now(), {
+    colors: terminal.colors,
+    calledAs: outside.calledAs,
+    history: true,
+  }))
+    terminal.out(line)
+}
+
+const pauseOperation = async (session: Session, name: string): Promise<void> => {
+  const { terminal, outside, namespace } = session
+  const { spec, status } = operationOf(await openOperation(session, name, 'paused'))
+  if (spec.paused) return terminal.out(`${qualifiedName(OPERATION, name)} is paused already`)
+  await change(session, name, 'pause', { spec: { paused: true } })
+  const open = (status.machines ?? []).filter(machine => machine.phase === 'Running').map(machine => machine.name)
+  terminal.out(`${qualifiedName(OPERATION, name)} paused`)
+  terminal.err(
+    open.length > 0
+      ? `It takes effect at the next safe point of ${open.join(', ')}: a machine whose install has begun is carried to its end. The cluster lock is kept.`
+      : 'It takes effect at once: no machine is open.',
+  )
+  terminal.err(`Let it go on with: ${outside.calledAs} operation resume ${name} -n ${namespace}`)
+}
+
+const resumeOperation = async (session: Session, name: string, options: WaitOptions): Promise<Answer> => {
+  const { terminal, namespace, outside } = session
+  const timeoutMs = timeoutOf(options.timeout)
+  const object = await openOperation(session, name, 'resumed')
+  const operation = operationOf(object)
+  const { spec, status } = operation
+  const hasFailed = status.phase === 'Paused' && status.failureReason !== undefined && status.failureReason !== 'ClusterLockHeld'
+  const isAsked = operation.metadata.annotations[ANNOTATION.retry] === 'true'
+  if (spec.paused || (hasFailed && !isAsked)) {
+    const retry = hasFailed ? { metadata: { annotations: { [ANNOTATION.retry]: 'true' } } } : {}
+    await change(session, name, 'resume', { ...retry, ...(spec.paused ? { spec: { paused: false } } : {}) })
+    terminal.out(`${qualifiedName(OPERATION, name)} resumed`)
+    if (hasFailed)
+      terminal.err(
+        status.failureReason === 'PreflightRefused'
+          ? 'Its checks will run again.'
+          : `The step that failed${status.lastFailure?.step ? ` (${status.lastFailure.step})` : ''} will be run again.`,
+      )
+  } else {
+    terminal.out(`nothing to resume: operation ${name} is ${isAsked ? 'about to run the failed step again' : stateOf(operation)}`)
+  }
+  if (!options.wait) {
+    terminal.err(`Watch it with: ${outside.calledAs} operation watch ${name} -n ${namespace}`)
+    return 'ok'
+  }
+  return watchOperation(session, name, { ...(timeoutMs === undefined ? {} : { timeoutMs }) })
+}
+
+const cancelOperation = async (session: Session, name: string, options: WaitOptions & { yes?: boolean }): Promise<Answer> => {
+  const { terminal, namespace, outside } = session
+  const timeoutMs = timeoutOf(options.timeout)
+  const { spec } = operationOf(await openOperation(session, name, 'cancelled'))
+  if (spec.cancelled) terminal.out(`${qualifiedName(OPERATION, name)} is being cancelled already`)
+  else {
+    await confirm(
+      terminal,
+      `Stop operation ${name} on cluster ${spec.clusterRef.name} for good? Machines that are done stay as they are.`,
+      options.yes,
+    )
+    await change(session, name, 'cancel', { spec: { cancelled: true } })
+    terminal.out(`${qualifiedName(OPERATION, name)} cancelled`)
+  }
+  if (!options.wait) {
+    terminal.err(`It stops at the next safe point; watch it with: ${outside.calledAs} operation watch ${name} -n ${namespace}`)
+    return 'ok'
+  }
+  // What was asked for here is that it ends as Cancelled.
+  const exit = await watchOperation(session, name, { ...(timeoutMs === undefined ? {} : { timeoutMs }) })
+  if (exit !== 'stopped') return exit
+  const after = await session.api.get(OPERATION, namespace, name)
+  return after.ok && exitOf(operationOf(after.value)) === 'stopped' && operationOf(after.value).status.phase === 'Cancelled' ? 'ok' : exit
+}
+
+const deleteOperation = async (session: Session, name: string, yes: boolean | undefined): Promise<void> => {
+  const { terminal } = session
+  const { spec, status } = operationOf(await mustGet(session, OPERATION, name))
+  const isOver = isFinished(status.phase)
+  await confirm(
+    terminal,
+    isOver
+      ? `Delete operation ${name} (${status.phase}) and its record?`
+      : `Operation ${name} on cluster ${spec.clusterRef.name} is not finished: stop it at the next safe point and delete it?`,
+    yes,
+  )
+  const result = await session.api.delete(OPERATION, session.namespace, name)
+  if (!result.ok && result.fault.kind !== 'notFound') must(session, result, `delete operation ${name}`)
+  terminal.out(`${qualifiedName(OPERATION, name)} deleted`)
+  if (!isOver) terminal.err('A machine that is open is brought to a safe point before the operation is gone.')
+}
+
+/** The operation, unless it is over: then there is nothing to steer. */
+const openOperation = async (session: Session, name: string, verb: string): Promise<KubeObject> => {
+  const object = await mustGet(session, OPERATION, name)
+  const { phase } = operationOf(object).status
+  if (isFinished(phase)) throw new Stop('error', `operation ${name} is ${phase} and cannot be ${verb}`, ['Start another one instead.'])
+  return object
+}
+
+const change = async (session: Session, name: string, verb: string, patch: object): Promise<KubeObject> =>
+  must(session, await session.api.patch(OPERATION, session.namespace, name, patch), `${verb} operation ${name}`)

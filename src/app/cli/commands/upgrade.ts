@@ -1,0 +1,181 @@
+import { Argument, type Command } from 'commander'
+import { formatDuration, parseDuration } from '../../../api/duration.ts'
+import { ANNOTATION, API_VERSION, LABEL } from '../../../api/names.ts'
+import { isFinished } from '../../../api/phases.ts'
+import type { KindBlock } from '../../../api/talos-operation.ts'
+import type { KubeObject } from '../api.ts'
+import { exitCodesText } from '../exit-codes.ts'
+import { envelopeFlags, kindFlags, positionalOf, specOf } from '../kind-flags.ts'
+import type { Output } from '../output.ts'
+import { outputOption, printObject, printValue } from '../output.ts'
+import { isRefused, planLines } from '../plan-view.ts'
+import { CLUSTER, OPERATION, qualifiedName } from '../resource-types.ts'
+import type { Answer, Session } from '../session.ts'
+import { confirm, must, notThere, operationOf, whoAmI } from '../session.ts'
+import { crdsMissing, faultStop, named, Stop } from '../stop.ts'
+import { watchOperation } from '../watch-operation.ts'
+import type { Shell } from './command.ts'
+import { group, withExamples, works } from './command.ts'
+
+type StartOptions = {
+  readonly cluster?: string
+  readonly name?: string
+  /** true: only the plan. false: no plan at all. Absent: the plan first. */
+  readonly plan?: boolean
+  readonly wait?: boolean
+  readonly timeout?: string
+  readonly yes?: boolean
+  readonly output: Output
+  readonly [flag: string]: unknown
+}
+
+/** The commands that start an operation, one for each kind: `upgrade KIND VERSION` for those with a version, `start KIND` for the others. */
+export const startCommands = (shell: Shell): Command[] => {
+  const { kinds } = shell.outside
+  const upgrade = group('upgrade', 'Upgrade a cluster, a machine at a time')
+  const start = group('start', 'Start another kind of operation')
+  for (const kind of kinds) (positionalOf(kind) ? upgrade : start).addCommand(startCommand(shell, kind))
+  return [upgrade, start].filter(({ commands }) => commands.length > 0)
+}
+
+const startCommand = (shell: Shell, kind: KindBlock): Command => {
+  const version = positionalOf(kind)
+  const command = group(kind.name, kind.summary)
+  if (version) command.addArgument(new Argument('<version>', version.description))
+  for (const { option } of [...kindFlags(kind), ...envelopeFlags(shell.outside.kinds)]) command.addOption(option)
+  command
+    .option('--cluster <name>', 'the TalosCluster to act on (default: the only one in the namespace)')
+    .option('--name <name>', `name of the operation (default: made of kind${version ? ' and version' : ''})`)
+    .option('--plan', 'only show the checks, the order and what each machine takes away meanwhile; write nothing')
+    .option('--no-plan', 'start without planning here first; the controller makes the same checks')
+    .option('--wait', 'watch it until it ends; the exit code says how')
+    .option('--timeout <duration>', 'with --wait: stop watching after this time')
+    .option('-y, --yes', 'start without asking')
+    .addOption(outputOption(['table', 'wide', 'json', 'yaml', 'name']))
+    .addHelpText('after', `\nExit codes:\n${exitCodesText()}`)
+  withExamples(
+    command,
+    shell,
+    version
+      ? [
+          `upgrade ${kind.name} v1.13.9 --plan`,
+          `upgrade ${kind.name} v1.13.9 --cluster home --wait`,
+          `upgrade ${kind.name} v1.13.9 --max-unavailable 25% --drain-policy force --yes`,
+        ]
+      : [`start ${kind.name} --plan`, `start ${kind.name} --cluster home --wait`],
+  )
+  return works<StartOptions>(command, shell, (session, args, options) => start(session, kind, version ? args[0] : undefined, options))
+}
+
+const start = async (session: Session, kind: KindBlock, version: string | undefined, options: StartOptions): Promise<Answer> => {
+  const { terminal, api, outside, namespace } = session
+  const timeoutMs = timeoutOf(options.timeout)
+  // What can be seen without a server first.
+  specOf(outside.kinds, kind, options.cluster ?? 'any', version, options)
+  const cluster = await chosenCluster(session, options.cluster)
+  const { asked, complete } = specOf(outside.kinds, kind, cluster, version, options)
+  const name = options.name ?? (await freeName(session, kind, version))
+
+  const user = await whoAmI(session)
+  const object = {
+    apiVersion: API_VERSION,
+    kind: OPERATION.kind,
+    metadata: {
+      name,
+      namespace,
+      labels: { [LABEL.cluster]: cluster },
+      annotations: { [ANNOTATION.requestedBy]: user, ...(complete.override ? { [ANNOTATION.overrideBy]: user } : {}) },
+    },
+    spec: asked,
+  }
+
+  if (options.plan !== false) {
+    const result = await outside.plan({ metadata: operationOf(object).metadata, spec: complete }, session.choice)
+    if (!result.ok) {
+      if (options.plan) throw new Stop('error', `cannot plan: ${result.fault.message}`)
+      terminal.err(`No plan from here (${result.fault.message}); the controller makes the checks.`)
+    } else {
+      const refused = isRefused(result.value, complete.override)
+      if (options.plan && (options.output === 'json' || options.output === 'yaml')) await printValue(outside, options.output, result.value)
+      else if (options.plan || refused || !options.yes) {
+        const say = options.plan ? terminal.out : terminal.err
+        for (const line of planLines(result.value, { colors: terminal.colors, override: complete.override })) say(line)
+      }
+      if (refused) return 'refused'
+    }
+    if (options.plan) return 'ok'
+  }
+
+  await confirm(terminal, `Start ${kind.name}${version ? ` ${version}` : ''} on cluster ${cluster}?`, options.yes)
+  const created = await api.create(OPERATION, namespace, object)
+  if (!created.ok && created.fault.kind === 'alreadyExists')
+    throw new Stop('error', `operation ${name} exists already in namespace ${namespace}`, ['Choose another with --name.'])
+  const operation = must(session, created, `create operation ${name}`)
+
+  if (options.output === 'json' || options.output === 'yaml' || options.output === 'name')
+    await printObject(session, OPERATION, operation, options.output)
+  else terminal.out(`${qualifiedName(OPERATION, name)} created`)
+  if (options.wait)
+    return watchOperation(session, name, {
+      ...(timeoutMs === undefined ? {} : { timeoutMs }),
+      ...(operation.metadata.uid ? { uid: operation.metadata.uid } : {}),
+    })
+  if (options.output === 'table' || options.output === 'wide')
+    terminal.err(`Watch it with: ${outside.calledAs} operation watch ${name} -n ${namespace}`)
+  return 'ok'
+}
+
+/** Milliseconds; ends the command where the text is no duration. */
+export const timeoutOf = (text: string | undefined): number | undefined => {
+  if (text === undefined) return undefined
+  const ms = parseDuration(text)
+  if (ms === undefined || ms === 0)
+    throw new Stop('usage', `--timeout ${JSON.stringify(text)}: must be a duration such as 90s, 10m or 1h30m`)
+  return ms
+}
+
+const chosenCluster = async (session: Session, wanted: string | undefined): Promise<string> => {
+  const { api, namespace, server } = session
+  if (wanted !== undefined) {
+    const found = await api.get(CLUSTER, namespace, wanted)
+    if (found.ok) return wanted
+    throw found.fault.kind === 'notFound'
+      ? await notThere(session, CLUSTER, wanted)
+      : faultStop(found.fault, `read cluster ${wanted}`, server)
+  }
+  const listed = await api.list(CLUSTER, namespace)
+  if (!listed.ok && listed.fault.kind === 'notFound') throw crdsMissing(server)
+  const names = must(session, listed, 'list clusters').map(o => o.metadata.name)
+  if (names.length === 1 && names[0]) return names[0]
+  if (names.length === 0) {
+    throw new Stop('error', `there is no TalosCluster in namespace ${namespace}`, [
+      `Add one with: ${session.outside.calledAs} cluster add NAME --talosconfig FILE -n ${namespace}`,
+    ])
+  }
+  throw new Stop('usage', `there are ${names.length} clusters in namespace ${namespace}: say which with --cluster`, [
+    `There are: ${named(names)}`,
+  ])
+}
+
+// The same upgrade twice at once is a mistake; the same again after the first has ended is not.
+const freeName = async (session: Session, kind: KindBlock, version: string | undefined): Promise<string> => {
+  const base = `${kind.name}${version ? `-${version.replace(/^v/, '').replaceAll(/[^a-z0-9]/g, '-')}` : ''}`
+  const operations = must(session, await session.api.list(OPERATION, session.namespace), 'list operations')
+  const taken = new Map(operations.map(o => [o.metadata.name, o]))
+  for (let count = 1; ; count++) {
+    const name = count === 1 ? base : `${base}-${count}`
+    const other = taken.get(name)
+    if (!other) return name
+    refuseIfOpen(session, other)
+  }
+}
+
+const refuseIfOpen = ({ namespace, outside, terminal }: Session, object: KubeObject): void => {
+  const { metadata, status } = operationOf(object)
+  if (isFinished(status.phase)) return
+  throw new Stop(
+    'error',
+    `operation ${metadata.name} is there already, ${status.phase ?? 'Pending'}, created ${formatDuration(terminal.now() - Date.parse(metadata.creationTimestamp))} ago`,
+    [`Look at it with: ${outside.calledAs} operation get ${metadata.name} -n ${namespace}`, 'Another one beside it needs a --name.'],
+  )
+}

@@ -1,0 +1,166 @@
+import { formatDuration } from '../../api/duration.ts'
+import type { TalosOperation, Target } from '../../api/talos-operation.ts'
+import type { State } from '../../core/operation-state.ts'
+import { clockTime, holderText, summarize } from '../../core/summary.ts'
+import type { Summary } from '../../core/summary.ts'
+import { phaseColor } from './output.ts'
+import { alignedLines } from './table.ts'
+import type { Colors } from './terminal.ts'
+
+/** An operation at a glance, as lines. `history` adds its last decisions. */
+export const glanceLines = (
+  operation: TalosOperation,
+  now: number,
+  how: { colors: Colors; calledAs: string; history: boolean },
+): string[] => {
+  const { colors } = how
+  const summary = summarize(operation, now)
+  const lines = [
+    `${colors.bold(summary.name)}  ${colors.dim(aboutText(summary, operation))}`,
+    stateColor(summary.state, colors)(`${MARKS[summary.state]} ${summary.headline}`),
+  ]
+  if (summary.detail) lines.push(`  ${summary.detail}`)
+  for (const machine of summary.state === 'waiting' ? summary.open : [])
+    if (machine.message) lines.push(`  ${machine.name}: ${machine.message}`)
+  lines.push(...refusalLines(summary, colors), ...failureLines(summary, now, colors))
+
+  lines.push('')
+  if (summary.lock) lines.push(`Lock      ${lockText(summary, now)}`)
+  if (summary.progress.total > 0) lines.push(`Progress  ${progressText(summary)}`)
+  if (summary.next.length > 0 && summary.state !== 'cancelled') lines.push(`Next      ${nextText(summary.next)}`)
+  for (const note of summary.notes) lines.push(`Note      ${note}`)
+
+  const machines = operation.status.machines ?? []
+  if (machines.length > 0) lines.push('', ...machineLines(machines, now, colors))
+  if (how.history && (operation.status.history?.length ?? 0) > 0) lines.push('', ...historyLines(operation, now))
+  if (summary.commands.length > 0) lines.push('', ...commandLines(summary, how.calledAs))
+  return withoutDoubleBlanks(lines)
+}
+
+/** Told apart without colour, too. */
+const MARKS: Readonly<Record<State, string>> = {
+  pending: '…',
+  running: '▶',
+  waiting: '…',
+  queued: '…',
+  pausing: '‖',
+  paused: '‖',
+  failed: '✗',
+  refused: '✗',
+  resuming: '▶',
+  cancelling: '■',
+  deleting: '■',
+  completed: '✓',
+  cancelled: '■',
+}
+
+export const stateColor = (state: State, colors: Colors): ((text: string) => string) => {
+  switch (state) {
+    case 'failed':
+    case 'refused':
+      return colors.red
+    case 'paused':
+    case 'pausing':
+    case 'queued':
+    case 'cancelling':
+    case 'deleting':
+      return colors.yellow
+    case 'completed':
+      return colors.green
+    case 'running':
+    case 'waiting':
+    case 'resuming':
+      return colors.cyan
+    case 'pending':
+    case 'cancelled':
+      return colors.dim
+  }
+}
+
+const aboutText = ({ kind, cluster, namespace, requestedBy }: Summary, { spec }: TalosOperation): string => {
+  const block = Object.entries(spec).find(([key]) => key === kind.replaceAll(/-(.)/g, (_, letter: string) => letter.toUpperCase()))?.[1]
+  const version = typeof block === 'object' && block !== null && 'version' in block ? ` ${String(block.version)}` : ''
+  return `${kind}${version} on cluster ${cluster}, namespace ${namespace}${requestedBy ? `, asked for by ${requestedBy}` : ''}`
+}
+
+const refusalLines = ({ refusals }: Summary, { red, yellow }: Colors): string[] =>
+  refusals.map(({ rule, machine, message, overridable, overridden }) => {
+    const text = `  ${rule}${machine ? ` on ${machine}` : ''}: ${message}`
+    return overridden ? yellow(`${text} (overridden)`) : red(`${text}${overridable ? ' (can be overridden)' : ''}`)
+  })
+
+const failureLines = ({ failure }: Summary, now: number, { red, dim }: Colors): string[] => {
+  if (!failure) return []
+  if (failure.isCurrent)
+    return [...(failure.message ? [red(`  ${failure.message}`)] : []), dim(`  ${failure.reason}: ${failure.explained}`)]
+  const where = [
+    failure.machine && `on ${failure.machine}`,
+    failure.step && `in step ${failure.step}`,
+    failure.when && `at ${clockTime(failure.when.at, now)}`,
+  ]
+  return [dim(`  Earlier failure: ${[failure.reason, ...where.filter(Boolean)].join(' ')}: ${failure.message}`)]
+}
+
+const lockText = ({ lock, cluster }: Summary, now: number): string => {
+  if (!lock) return ''
+  const since = lock.since ? ` since ${clockTime(lock.since.at, now)} (${formatDuration(lock.since.ms)})` : ''
+  return `of cluster ${cluster}: held by ${lock.isOurs ? 'this operation' : holderText(lock.holder)}${since}`
+}
+
+const progressText = ({ progress: { done, skipped, total } }: Summary): string => {
+  const width = 24
+  const full = Math.round(((done + skipped) / total) * width)
+  return `[${'#'.repeat(full)}${'-'.repeat(width - full)}] ${done} of ${total} done${skipped > 0 ? `, ${skipped} skipped` : ''}`
+}
+
+const nextText = (next: readonly string[]): string =>
+  next.length > 4 ? `${next.slice(0, 4).join(', ')} and ${next.length - 4} more` : next.join(', ')
+
+const machineLines = (machines: readonly Target[], now: number, colors: Colors): string[] => {
+  const rows = machines.map(m => [
+    m.name,
+    m.role,
+    m.phase,
+    m.phase === 'Running' || m.phase === 'Failed' ? (m.step ?? '') : '',
+    changeText(m),
+    timeText(m, now),
+    m.message ?? '',
+  ])
+  const [header = '', ...body] = alignedLines(['MACHINE', 'ROLE', 'PHASE', 'STEP', 'TALOS', 'TIME', 'MESSAGE'], rows)
+  return [
+    header,
+    ...body.map((line, index) =>
+      line.replace(` ${machines[index]?.phase ?? ''}`, phase => ` ${phaseColor(phase.slice(1), colors)(phase.slice(1))}`),
+    ),
+  ]
+}
+
+const changeText = ({ before, after, goal }: Target): string => {
+  const to = after?.version ?? goal?.['version']
+  if (!before?.version) return to ?? ''
+  return to && to !== before.version ? `${before.version} → ${to}` : before.version
+}
+
+// In the current step for one that is open, else from its opening to its close.
+const timeText = (target: Target, now: number): string => {
+  const from = target.phase === 'Running' ? (target.stepStartedAt ?? target.startedAt) : target.startedAt
+  if (!from) return ''
+  const to = target.finishedAt ? Date.parse(target.finishedAt) : target.phase === 'Running' ? now : Number.NaN
+  return Number.isNaN(to) ? '' : formatDuration(to - Date.parse(from))
+}
+
+const historyLines = ({ status }: TalosOperation, now: number): string[] => [
+  'History',
+  ...(status.history ?? []).map(({ at, message }) => `  ${clockTime(at, now)}  ${message}`),
+]
+
+const commandLines = ({ commands }: Summary, calledAs: string): string[] => {
+  const width = Math.max(...commands.map(({ purpose }) => purpose.length))
+  const lines = commands.map(({ purpose, ichor }) => `  ${`${purpose}:`.padEnd(width + 2)}${calledAs}${ichor.slice('ichor'.length)}`)
+  return ['What you can do', ...lines, `  ${'or, with kubectl:'.padEnd(width + 2)}${commands[0]?.kubectl}`]
+}
+
+const withoutDoubleBlanks = (lines: readonly string[]): string[] => {
+  const kept = lines.filter((line, index) => line !== '' || lines[index - 1] !== '')
+  return kept.at(-1) === '' ? kept.slice(0, -1) : kept
+}

@@ -1,0 +1,158 @@
+import { Option } from 'commander'
+import { z } from 'zod'
+import type { KindBlock, OperationSpec } from '../../api/talos-operation.ts'
+import { talosOperation } from '../../api/talos-operation.ts'
+import { Stop } from './stop.ts'
+
+/** A flag that sets one field of an operation's spec. Words, choices and checks come from the field's schema. */
+export type SpecFlag = {
+  /** The way to the field: `['drain', 'policy']`. */
+  readonly path: readonly string[]
+  readonly option: Option
+  /** Commander's name for its value. */
+  readonly key: string
+  readonly schema: FieldSchema
+}
+
+/** The part of JSON Schema that fields of a spec use. */
+type FieldSchema = {
+  readonly type?: string
+  readonly description?: string
+  readonly enum?: readonly string[]
+  readonly pattern?: string
+  readonly default?: unknown
+  readonly anyOf?: readonly FieldSchema[]
+  readonly items?: FieldSchema
+  readonly properties?: Readonly<Record<string, FieldSchema>>
+}
+
+/** Fields of the envelope that have no flag of their own: the commands set them. */
+const withoutFlag = new Set(['clusterRef', 'kind', 'paused', 'cancelled', 'machineSelector'])
+
+/** Flags whose names say more than the field's own. */
+const flagNames: Readonly<Record<string, string>> = { 'timeouts.reboot': 'reboot-timeout' }
+
+/** The flags of the envelope, which every kind has. */
+export const envelopeFlags = (kinds: readonly KindBlock[]): SpecFlag[] => {
+  const blocks = new Set(kinds.map(kind => kind.block))
+  const { properties = {} } = jsonSchema(talosOperation(kinds).spec)
+  return Object.entries(properties)
+    .filter(([field]) => !withoutFlag.has(field) && !blocks.has(field))
+    .flatMap(([field, schema]) => flagsOf([field], schema))
+}
+
+/** The field that the command takes without a flag, where the kind has one. */
+export const positionalOf = (kind: KindBlock): FieldSchema | undefined => jsonSchema(kind.spec).properties?.['version']
+
+export const kindFlags = (kind: KindBlock): SpecFlag[] =>
+  Object.entries(jsonSchema(kind.spec).properties ?? {})
+    .filter(([field]) => field !== 'version')
+    // Within its own command a kind's field needs no prefix.
+    .flatMap(([field, schema]) => flagsOf([kind.block, field], schema, [field]))
+
+const flagsOf = (path: readonly string[], schema: FieldSchema, named: readonly string[] = path): SpecFlag[] => {
+  if (schema.type === 'object')
+    return Object.entries(schema.properties ?? {}).flatMap(([field, inner]) => flagsOf([...path, field], inner, [...named, field]))
+  const name = flagNames[path.join('.')] ?? named.join('-').replaceAll(/[A-Z]/g, letter => `-${letter.toLowerCase()}`)
+  const items = schema.type === 'array' ? schema.items : undefined
+  if (items?.type === 'object') return []
+  const description =
+    sentence(schema.description ?? '') +
+    (schema.default === undefined || isEmpty(schema.default) ? '' : ` (default ${String(schema.default)})`)
+  const option =
+    schema.type === 'boolean'
+      ? new Option(`--${name}`, description)
+      : new Option(`--${name} <${placeholder(schema)}${items ? '...' : ''}>`, description)
+  // Commander shows the choices in the help, and refuses others by name.
+  const choices = schema.enum ?? items?.enum
+  if (choices) option.choices([...choices])
+  return [{ path, option, key: option.attributeName(), schema }]
+}
+
+/**
+ * The spec that these flags ask for: only what was given, so that the server's defaults stay the server's. Ends the command with one line
+ * for each flag that is wrong.
+ */
+export const specOf = (
+  kinds: readonly KindBlock[],
+  kind: KindBlock,
+  cluster: string,
+  version: string | undefined,
+  given: Readonly<Record<string, unknown>>,
+): { asked: object; complete: OperationSpec } => {
+  const flags = [...envelopeFlags(kinds), ...kindFlags(kind)]
+  const asked: Record<string, unknown> = {
+    clusterRef: { name: cluster },
+    kind: kind.name,
+    [kind.block]: version === undefined ? {} : { version },
+  }
+  for (const flag of flags) {
+    const value = given[flag.key]
+    if (value !== undefined) set(asked, flag.path, typed(value, flag.schema))
+  }
+
+  const parsed = talosOperation(kinds).spec.safeParse(asked)
+  if (parsed.success) return { asked, complete: parsed.data as OperationSpec }
+  const versionPath = `${kind.block}.version`
+  const problems = new Set(
+    parsed.error.issues.map(issue => {
+      const path = issue.path.map(String)
+      const flag = flags.find(one => path.slice(0, one.path.length).join('.') === one.path.join('.'))
+      if (path.join('.') === versionPath) return versionProblem(version ?? '')
+      if (flag) return `${flag.option.long} ${JSON.stringify(at(asked, flag.path))}: ${expectation(flag.schema, issue.message)}`
+      return `${path.join('.')}: ${issue.message}`
+    }),
+  )
+  const [first = '', ...others] = problems
+  throw new Stop('usage', first, others)
+}
+
+const versionProblem = (text: string): string => {
+  const shown = `version ${JSON.stringify(text)}`
+  if (/^\d+\.\d+\.\d+$/.test(text)) return `${shown} has no v: write v${text}`
+  const [, final] = /^v?(\d+\.\d+\.\d+)[-+].+$/.exec(text) ?? []
+  if (final) return `${shown} is no final version: only final versions such as v${final} are installed`
+  return `${shown} is no version: write it as v1.13.9`
+}
+
+/** What would be right: the schema's own sentence where it has one. */
+const expectation = (schema: FieldSchema, message: string): string => {
+  const choices = schema.enum ?? schema.items?.enum
+  if (choices) return `must be one of ${choices.join(', ')}`
+  if (message.startsWith('must ')) return message
+  return schema.description ? `${message} (${sentence(schema.description)})` : message
+}
+
+const typed = (value: unknown, schema: FieldSchema): unknown => {
+  const isNumber = schema.type === 'integer' || schema.type === 'number' || schema.anyOf?.some(one => one.type === 'integer')
+  return isNumber && typeof value === 'string' && /^-?\d+$/.test(value) ? Number(value) : value
+}
+
+const placeholder = (schema: FieldSchema): string => {
+  if (schema.anyOf?.some(one => one.pattern?.includes('%'))) return 'number|percent'
+  if (schema.pattern?.includes('ns|us|µs')) return 'duration'
+  if (schema.type === 'integer') return 'number'
+  return (schema.items ?? schema).enum ? 'choice' : 'value'
+}
+
+const set = (object: Record<string, unknown>, [field = '', ...rest]: readonly string[], value: unknown): void => {
+  if (rest.length === 0) object[field] = value
+  else set((object[field] ??= {}) as Record<string, unknown>, rest, value)
+}
+
+const at = (object: unknown, path: readonly string[]): unknown =>
+  path.reduce<unknown>((inner, field) => (inner as Record<string, unknown> | undefined)?.[field], object)
+
+// Help texts of options are no sentences: no full stop at the end, a small letter at the start.
+const sentence = (text: string): string => {
+  const trimmed = text.trim().replace(/\.$/, '')
+  return /^[A-Z][a-z ]/.test(trimmed) ? trimmed.charAt(0).toLowerCase() + trimmed.slice(1) : trimmed
+}
+
+const isEmpty = (value: unknown): boolean =>
+  value === false ||
+  value === '' ||
+  (Array.isArray(value) && value.length === 0) ||
+  (typeof value === 'object' && value !== null && Object.keys(value).length === 0)
+
+const jsonSchema = (schema: z.ZodType): FieldSchema => z.toJSONSchema(schema, { io: 'input', unrepresentable: 'any' }) as FieldSchema

@@ -1,0 +1,77 @@
+import { readFile } from 'node:fs/promises'
+import { basename } from 'node:path'
+import { CommanderError } from 'commander'
+import type { Exit } from './exit-codes.ts'
+import { EXIT } from './exit-codes.ts'
+import { program } from './program.ts'
+import type { Outside } from './session.ts'
+import { Stop } from './stop.ts'
+import type { Terminal } from './terminal.ts'
+
+/** Runs a command line (without node and script) and answers its exit code. Everything that goes wrong ends here as one line. */
+export const runCli = async (argv: readonly string[], outside: Outside): Promise<number> => {
+  const { terminal, calledAs } = outside
+  let exit: Exit = 'ok'
+  const root = program(outside, ended => {
+    exit = ended
+  })
+  writeHelpTo(root, terminal)
+  try {
+    await root.parseAsync([...argv], { from: 'user' })
+    return EXIT[exit].code
+  } catch (error) {
+    if (error instanceof Stop) {
+      terminal.err(terminal.colors.red(`error: ${error.message}`))
+      for (const hint of error.hints) terminal.err(`  ${hint}`)
+      return EXIT[error.exit].code
+    }
+    if (error instanceof CommanderError) {
+      // Help that was asked for is no error; help instead of a command is.
+      if (error.exitCode === 0) return EXIT.ok.code
+      if (error.code !== 'commander.help') {
+        for (const [index, line] of error.message.split('\n').filter(Boolean).entries())
+          terminal.err(index === 0 ? terminal.colors.red(line) : `  ${line}`)
+        terminal.err(`  ${calledAs} --help shows what there is.`)
+      }
+      return EXIT.usage.code
+    }
+    terminal.err(
+      terminal.colors.red(`error: a fault of Ichor itself: ${error instanceof Error ? (error.stack ?? error.message) : String(error)}`),
+    )
+    return EXIT.error.code
+  }
+}
+
+const writeHelpTo = (command: ReturnType<typeof program>, terminal: Terminal): void => {
+  const width = () => Math.min(terminal.width(), 140)
+  command.configureOutput({
+    writeOut: text => terminal.out(text.replace(/\n$/, '')),
+    writeErr: text => terminal.err(text.replace(/\n$/, '')),
+    outputError: () => {},
+    getOutHelpWidth: width,
+    getErrHelpWidth: width,
+  })
+  for (const inner of command.commands) writeHelpTo(inner, terminal)
+}
+
+/** Throws Stop with the words of the file system. */
+export const readUserFile = async (path: string): Promise<string> => {
+  try {
+    return await readFile(path, 'utf8')
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException
+    throw new Stop(
+      'error',
+      code === 'ENOENT'
+        ? `there is no file ${path}`
+        : code === 'EISDIR'
+          ? `${path} is a folder, not a file`
+          : code === 'EACCES'
+            ? `${path} may not be read`
+            : `${path}: ${String(code)}`,
+    )
+  }
+}
+
+/** As kubectl's plugin the program has another file name. */
+export const calledAsOf = (script: string): string => (basename(script).startsWith('kubectl-') ? 'kubectl ichor' : 'ichor')

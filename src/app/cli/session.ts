@@ -1,0 +1,134 @@
+import type { ApiResult } from '../../adapters/kube/classify.ts'
+import type { Resource } from '../../adapters/kube/resource.ts'
+import type { KindBlock, TalosOperation } from '../../api/talos-operation.ts'
+import type { Result } from '../../ports/fault.ts'
+import type { Api, Connection, KubeObject } from './api.ts'
+import type { Exit } from './exit-codes.ts'
+import type { Plan } from './plan-view.ts'
+import { CLUSTER, MACHINE, OPERATION, SELF_REVIEW } from './resource-types.ts'
+import { crdsMissing, faultStop, named, Stop } from './stop.ts'
+import type { Terminal } from './terminal.ts'
+
+/** What the program needs from outside. Everything that is slow to load comes by a function. */
+export type Outside = {
+  readonly terminal: Terminal
+  /** How this program is called in its own help and hints: `ichor`, or `kubectl ichor`. */
+  readonly calledAs: string
+  readonly version: string
+  /** The kinds of operation, for the commands that start one. */
+  readonly kinds: readonly KindBlock[]
+  /** Throws Stop where the kubeconfig cannot be used. */
+  readonly connect: (choice: ConnectionChoice) => Promise<Connection>
+  readonly plan: (operation: Pick<TalosOperation, 'metadata' | 'spec'>, choice: ConnectionChoice) => Promise<Result<Plan>>
+  /** Throws Stop where it cannot be read. */
+  readonly readFile: (path: string) => Promise<string>
+  readonly crds: () => Promise<readonly KubeObject[]>
+  readonly yaml: (value: unknown) => Promise<string>
+}
+
+export type ConnectionChoice = { readonly kubeconfig?: string; readonly context?: string }
+
+/** The options that every command knows. */
+export type GlobalOptions = ConnectionChoice & { readonly namespace?: string }
+
+/** What a command works with: one API server, one namespace. */
+export type Session = {
+  readonly outside: Outside
+  readonly terminal: Terminal
+  readonly api: Api
+  readonly server: string
+  readonly namespace: string
+  readonly user: string
+  readonly choice: ConnectionChoice
+}
+
+/** A command's end. */
+export type Answer = Exit | void
+
+export const defaultNamespace = 'ichor-system'
+
+export const openSession = async (outside: Outside, options: GlobalOptions): Promise<Session> => {
+  const choice = {
+    ...(options.kubeconfig ? { kubeconfig: options.kubeconfig } : {}),
+    ...(options.context ? { context: options.context } : {}),
+  }
+  const { api, server, namespace, user } = await outside.connect(choice)
+  return { outside, terminal: outside.terminal, api, server, user, choice, namespace: options.namespace ?? (namespace || defaultNamespace) }
+}
+
+/** The value, or the end of the command with the fault in words. `tried` fits after "cannot". */
+export const must = <T>({ server }: Session, result: ApiResult<T>, tried: string): T => {
+  if (!result.ok) throw faultStop(result.fault, tried, server)
+  return result.value
+}
+
+const words: Readonly<Record<string, string>> = {
+  [OPERATION.plural]: 'operation',
+  [CLUSTER.plural]: 'cluster',
+  [MACHINE.plural]: 'machine',
+}
+export const wordFor = (type: Resource): string => words[type.plural] ?? type.kind
+
+/** The object; where there is none, the end of the command with the names that there are. */
+export const mustGet = async (session: Session, type: Resource, name: string): Promise<KubeObject> => {
+  const result = await session.api.get(type, session.namespace, name)
+  if (result.ok) return result.value
+  if (result.fault.kind !== 'notFound') throw faultStop(result.fault, `read ${wordFor(type)} ${name}`, session.server)
+  throw await notThere(session, type, name)
+}
+
+/** Says which there are, because most absent names are misspelt or in another namespace. */
+export const notThere = async ({ api, namespace, server }: Session, type: Resource, name: string): Promise<Stop> => {
+  const word = wordFor(type)
+  const [here, everywhere] = await Promise.all([api.list(type, namespace), api.list(type)])
+  if (!here.ok && (here.fault.kind === 'notFound' || here.fault.kind === 'unsupported')) return crdsMissing(server)
+  const names = here.ok ? here.value.map(o => o.metadata.name) : []
+  const elsewhere = everywhere.ok
+    ? everywhere.value.filter(o => o.metadata.name === name && o.metadata.namespace !== namespace).map(o => o.metadata.namespace ?? '')
+    : []
+  const hints = []
+  if (elsewhere.length > 0) hints.push(`There is one in namespace ${named(elsewhere)}: add -n ${elsewhere[0]}`)
+  if (here.ok)
+    hints.push(names.length > 0 ? `There are: ${named(names)}` : `There is no ${word} at all in this namespace; -n chooses another.`)
+  return new Stop('error', `there is no ${word} "${name}" in namespace ${namespace}`, hints)
+}
+
+/** An operation as the rest of the code knows it: with the fields that a server leaves out where they are empty. */
+export const operationOf = (object: KubeObject): TalosOperation => {
+  const { metadata } = object
+  return {
+    metadata: {
+      ...metadata,
+      namespace: metadata.namespace ?? '',
+      uid: metadata.uid ?? '',
+      resourceVersion: metadata.resourceVersion ?? '',
+      generation: metadata.generation ?? 0,
+      creationTimestamp: metadata.creationTimestamp ?? '',
+      labels: metadata.labels ?? {},
+      annotations: metadata.annotations ?? {},
+      finalizers: metadata.finalizers ?? [],
+    },
+    spec: object.spec as TalosOperation['spec'],
+    status: (object.status ?? {}) as TalosOperation['status'],
+  }
+}
+
+/** Who the API server takes us for. */
+export const whoAmI = async ({ api, user }: Session): Promise<string> => {
+  const review = await api.create(SELF_REVIEW, undefined, {
+    apiVersion: 'authentication.k8s.io/v1',
+    kind: 'SelfSubjectReview',
+    metadata: {},
+  })
+  const status = review.ok ? (review.value.status as { userInfo?: { username?: unknown } } | undefined) : undefined
+  const name = status?.userInfo?.username
+  return typeof name === 'string' && name !== '' ? name : user
+}
+
+/** Asks; only y and yes are a yes. Where nobody can be asked, says which flag answers. */
+export const confirm = async (terminal: Terminal, question: string, isAnswered: boolean | undefined): Promise<void> => {
+  if (isAnswered) return
+  if (!terminal.canAsk) throw new Stop('usage', `${question} Nobody can be asked here: add --yes. Nothing was done.`)
+  const answer = (await terminal.ask(`${question} [y/N] `)).trim().toLowerCase()
+  if (answer !== 'y' && answer !== 'yes') throw new Stop('usage', 'not confirmed. Nothing was done.')
+}
