@@ -209,9 +209,10 @@ describe('a whole CRD', () => {
   })
 
   it('holds the rules at spec, where a transition rule sees the whole old spec', () => {
-    const crd = toCrd(talosOperation([sample])) as any
-    const rules: { rule: string; message?: string; messageExpression?: string }[] =
-      crd.spec.versions[0].schema.openAPIV3Schema.properties.spec['x-kubernetes-validations']
+    type Rule = { rule: string; message?: string; messageExpression?: string }
+    type Spec = { 'x-kubernetes-validations': Rule[] }
+    const crd = toCrd(talosOperation([sample])) as { spec: { versions: { schema: { openAPIV3Schema: { properties: { spec: Spec } } } }[] } }
+    const rules = crd.spec.versions[0]?.schema.openAPIV3Schema.properties.spec['x-kubernetes-validations'] ?? []
     expect(rules[0]).toEqual({
       rule: "(self.kind == 'ca-rotation') == has(self.caRotation)",
       messageExpression: "'spec.caRotation must be set exactly when spec.kind is ca-rotation; spec.kind is ' + self.kind",
