@@ -120,6 +120,7 @@ describe('pages of resources', () => {
     ])
     expect(rowOf(page, '`machines[].before.bootID`')?.[1]).toBe('string')
     expect(rowOf(page, '`startedAt`')?.[1]).toBe('time')
+    expect(rowOf(page, '`failureReason`')?.[3]).toBe('one of the [reasons](../reasons.md)')
   })
 
   it('show rules, once each, and columns', () => {

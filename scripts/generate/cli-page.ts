@@ -67,4 +67,4 @@ const argumentRow = (argument: Argument): string[] => [
 ]
 
 const withChoices = (description: string, choices: readonly string[] | undefined): string =>
-  choices ? `${description} One of ${choices.map(code).join(', ')}.` : description
+  choices ? `${description.replace(/\.?$/, '.')} One of ${choices.map(code).join(', ')}.` : description

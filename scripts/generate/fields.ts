@@ -1,4 +1,5 @@
 // A structural schema as rows of a table: every field with its type, default, bounds and sentence.
+import { REASON_NAMES } from '../../src/api/reasons.ts'
 import type { CelRule } from '../../src/api/schema.ts'
 import type { JSONSchemaProps } from '../../src/api/structural.ts'
 import { code, table } from './markdown.ts'
@@ -40,7 +41,7 @@ const bounds = (field: JSONSchemaProps): string[] => {
   // The sentence of a rule on a single value says its other bounds as well.
   if (rules.length > 0 && field.type !== 'object' && field.type !== 'array') return rules
   return [
-    ...(field.enum ? [`one of ${field.enum.map(value => code(String(value))).join(', ')}`] : []),
+    ...(field.enum ? [choice(field.enum)] : []),
     ...between(field.minimum, field.maximum, ''),
     ...(field.enum || field.format === 'date-time' ? [] : between(field.minLength, field.maxLength, ' characters')),
     ...(field.pattern ? [`matches ${code(field.pattern)}`] : []),
@@ -54,6 +55,12 @@ const bounds = (field: JSONSchemaProps): string[] => {
     ),
   ]
 }
+
+/** The list of reasons has a page of its own; docs/reference/resources and docs/reference/kinds lie beside it. */
+const choice = (values: readonly unknown[]): string =>
+  values.length === REASON_NAMES.length && REASON_NAMES.every(reason => values.includes(reason))
+    ? 'one of the [reasons](../reasons.md)'
+    : `one of ${values.map(value => code(String(value))).join(', ')}`
 
 const rulesOf = (field: JSONSchemaProps): readonly CelRule[] => (field['x-kubernetes-validations'] ?? []) as readonly CelRule[]
 

@@ -1,9 +1,15 @@
 // What only a real API server can say of the CRDs: that they are structural, that their rules are cheap enough, and what a person is told
 // who gets a spec wrong. The kinds here are samples, so that rules between two blocks are proved whatever kinds are built.
 import { execFile } from 'node:child_process'
+import { existsSync } from 'node:fs'
+import { mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { basename, join } from 'node:path'
 import { promisify } from 'node:util'
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
+import { parse } from 'yaml'
 import { z } from 'zod'
+import { crdFiles, crdFolder } from '../../scripts/generate/crds.ts'
 import { etcdSnapshot } from '../../src/api/etcd-snapshot.ts'
 import { GROUP, VERSION } from '../../src/api/names.ts'
 import { toCrd } from '../../src/api/structural.ts'
@@ -325,6 +331,19 @@ describe.skipIf('missing' in servers)(`CRDs on a real kube-apiserver${'missing' 
     )
   })
 
+  const chart = join(import.meta.dirname, '../..', crdFolder)
+  it.skipIf(!existsSync(chart))('of the chart are accepted, with the kinds that are built', async () => {
+    const files = await readdir(chart)
+    expect(files).toHaveLength(definitions.length)
+    for (const file of files) {
+      const crd = parse(await readFile(join(chart, file), 'utf8'), { version: '1.1' })
+      // Another name of the group, because the samples have the right one.
+      const body = JSON.parse(JSON.stringify(crd).replaceAll(GROUP, `chart.${GROUP}`))
+      const answer = await server.request({ path: `${crdPath}?fieldValidation=Strict`, method: 'POST', body })
+      expect(answer.status, JSON.stringify(answer.body)).toBe(201)
+    }
+  })
+
   describe.skipIf('missing' in kubectl)(`through kubectl${'missing' in kubectl ? ` (${kubectl.missing})` : ''}`, () => {
     const run = async (...args: string[]) => {
       const { path } = kubectl as { path: string }
@@ -348,6 +367,23 @@ describe.skipIf('missing' in servers)(`CRDs on a real kube-apiserver${'missing' 
           const lines = (await run('explain', `${plural}.${part}`)).split('FIELDS:')[1]!.split('\n')
           expect(lines.filter(line => line.includes('<no description>'))).toEqual([])
         }
+      }
+    })
+
+    it('arrive whole from their files', async () => {
+      const folder = await mkdtemp(join(tmpdir(), 'ichor-crds-'))
+      try {
+        for (const definition of definitions) {
+          const [path, text] = [...crdFiles([definition])][0]!
+          const file = join(folder, basename(path))
+          await writeFile(file, text)
+          const { apiVersion, kind, metadata, spec } = JSON.parse(await run('create', '--dry-run=client', '-o', 'json', '-f', file))
+          expect({ apiVersion, kind, metadata: { name: metadata.name }, spec }).toEqual(JSON.parse(JSON.stringify(toCrd(definition))))
+        }
+        // As `kubectl apply` does, which keeps a copy in an annotation that has a limit.
+        expect(await run('apply', '--dry-run=server', '-f', folder)).toContain('talosoperations.ichor.maesh.dev')
+      } finally {
+        await rm(folder, { recursive: true })
       }
     })
 
