@@ -177,11 +177,13 @@ export const faultOfError = (error: unknown, asked: Asked): ApiFault => {
     return say('wrongPeer', `its certificate is for another address; it must name the host that we call (${message})`)
   }
   if (WRONG_PEER[code]) return say('wrongPeer', `${WRONG_PEER[code]} (${code})`)
-  if (code === 'ERR_SSL_WRONG_VERSION_NUMBER' || code === 'ERR_SSL_PACKET_LENGTH_TOO_LONG' || code === 'ERR_SSL_HTTP_REQUEST') {
+  // Where OpenSSL's error came up in a write, its reason is in the message only.
+  const tls = code === 'EPROTO' ? `ERR_SSL_${message.toUpperCase().replace(/[^A-Z0-9]+/g, '_')}` : code
+  if (/^ERR_SSL_.*(WRONG_VERSION_NUMBER|PACKET_LENGTH_TOO_LONG|HTTP_REQUEST)/.test(tls)) {
     return say('wrongPeer', 'it does not speak TLS; the server address must begin with http://, or name another port')
   }
   // The peer ended the handshake with an alert about what we showed it.
-  if (/^ERR_SSL_.*ALERT.*(CERT|UNKNOWN_CA|HANDSHAKE_FAILURE|ACCESS_DENIED)/.test(code)) {
+  if (/^ERR_SSL_.*ALERT.*(CERT|UNKNOWN_CA|HANDSHAKE_FAILURE|ACCESS_DENIED)/.test(tls)) {
     return say('unauthenticated', `it refuses our client certificate (${code}); the credential must be from its client CA and not expired`)
   }
   if (/^ERR_(OSSL|CRYPTO|TLS)|^ERR_SSL_/.test(code)) return say('invalid', `the CA, client certificate or key cannot be used (${code}); they must be PEM, and the key must belong to the certificate`)

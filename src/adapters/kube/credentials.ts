@@ -116,7 +116,16 @@ const readOwn = async ({ cluster, user, origin }: KubeConfig): Promise<Credentia
 
 type PluginOptions = { headers?: Record<string, string>; cert?: string | Buffer; key?: string | Buffer }
 
-const pluginSource = ({ cluster, user, userName, origin }: KubeConfig) => {
+/** Plugins that are written with client-go insist on this variable, which client-node does not set. */
+const withExecInfo = (exec: Json, { cluster, server }: KubeConfig): Json => {
+  const told = Object.fromEntries(['tls-server-name', 'insecure-skip-tls-verify', 'certificate-authority-data', 'proxy-url'].filter((name) => isSet(cluster[name])).map((name) => [name, cluster[name]]))
+  const spec = { interactive: false, ...(exec['provideClusterInfo'] === true ? { cluster: { server, ...told } } : {}) }
+  const info = { name: 'KUBERNETES_EXEC_INFO', value: JSON.stringify({ apiVersion: exec['apiVersion'], kind: 'ExecCredential', spec }) }
+  return { ...exec, env: [...list(exec['env']), info] }
+}
+
+const pluginSource = (config: KubeConfig) => {
+  const { user, userName, origin } = config
   const load = async () => {
     // The submodule alone: the package's main file brings every typed API along.
     const { KubeConfig } = await import('@kubernetes/client-node/dist/config.js')
@@ -126,7 +135,7 @@ const pluginSource = ({ cluster, user, userName, origin }: KubeConfig) => {
     loaded.loadFromString(
       JSON.stringify({
         clusters: [{ name: 'cluster', cluster: { server: 'https://server.invalid' } }],
-        users: [{ name: userName, user: { exec, 'auth-provider': provider } }],
+        users: [{ name: userName, user: { exec: exec ? withExecInfo(record(exec), config) : undefined, 'auth-provider': provider } }],
         contexts: [{ name: 'context', context: { cluster: 'cluster', user: userName } }],
         'current-context': 'context',
       }),

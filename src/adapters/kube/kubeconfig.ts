@@ -110,7 +110,7 @@ const readConfig = async (path: string, isAsked: boolean): Promise<File> => {
 const parseFile = (content: string, origin: string, folder: string | undefined): File => {
   let parsed: unknown
   try {
-    parsed = parse(content, { logLevel: 'silent' })
+    parsed = parse(content, { logLevel: 'error' })
   } catch (error) {
     // Only the place: a parser's message quotes the lines, and a kubeconfig's lines are secret.
     const line = (error as { linePos?: readonly { line: number; col: number }[] }).linePos?.[0]
@@ -179,7 +179,11 @@ const serverOf = ({ name, value }: Named, origin: string): string => {
 const withAbsolutePaths = ({ value, folder }: Named, names: readonly string[]): Json => {
   if (folder === undefined) return value
   const paths = names.filter((name) => text(value[name]) !== '').map((name) => [name, resolve(folder, text(value[name]))])
-  return { ...value, ...Object.fromEntries(paths) }
+  const exec = record(value['exec'])
+  const command = text(exec['command'])
+  // A command with a slash is beside the file, one without is on the PATH.
+  const found = command.includes('/') ? { exec: { ...exec, command: resolve(folder, command) } } : {}
+  return { ...value, ...Object.fromEntries(paths), ...found }
 }
 
 // Who may write a Secret must not thereby run commands in our pod, or have our own token sent to a server of his choice.
