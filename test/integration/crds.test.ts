@@ -337,9 +337,9 @@ describe.skipIf('missing' in servers)(`CRDs on a real kube-apiserver${'missing' 
     expect(files).toHaveLength(definitions.length)
     for (const file of files) {
       const crd = parse(await readFile(join(chart, file), 'utf8'), { version: '1.1' })
-      // Another name of the group, because the samples have the right one.
+      // In another group and dry, because the samples are there under the right one.
       const body = JSON.parse(JSON.stringify(crd).replaceAll(GROUP, `chart.${GROUP}`))
-      const answer = await server.request({ path: `${crdPath}?fieldValidation=Strict`, method: 'POST', body })
+      const answer = await server.request({ path: `${crdPath}?fieldValidation=Strict&dryRun=All`, method: 'POST', body })
       expect(answer.status, JSON.stringify(answer.body)).toBe(201)
     }
   })
