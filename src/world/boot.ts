@@ -1,0 +1,210 @@
+import type { Machine } from './machine.ts'
+import { isReady, requiredServices, setStage, versionOf } from './machine.ts'
+import { startSequence } from './sequencer.ts'
+import { EARLY_SERVICES, isServiceUp, setServiceState, startService } from './services.ts'
+import type { Site } from './site.ts'
+import { later } from './site.ts'
+import { META_FALLBACK, chooseSlot, revert } from './slots.ts'
+
+/** apid stops: every open stream breaks, every later call is refused. */
+export const closeApi = (machine: Machine): void => {
+  machine.apid = false
+  for (const broken of [...machine.streams]) broken()
+  machine.streams.clear()
+}
+
+/** The kubelet ends; the Node stays as it is until the node monitor misses it. */
+export const stopKubelet = (site: Site, machine: Machine): void => {
+  if (!machine.kubelet) return
+  machine.kubelet = false
+  site.tell(machine, 'kubelet-down')
+}
+
+export const stopStaticPods = (site: Site, machine: Machine): void => {
+  if (!machine.staticPods) return
+  machine.staticPods = false
+  site.tell(machine, 'static-pods')
+}
+
+/** Memory and power are gone, or the kernel is. What was planned in this life will not happen. */
+export const goDown = (site: Site, machine: Machine, why: string): void => {
+  site.journal.write(machine.name, 'down', why)
+  closeApi(machine)
+  machine.life++
+  machine.sequence = undefined
+  machine.installing = false
+  stopKubelet(site, machine)
+  stopStaticPods(site, machine)
+  site.etcd.stop(machine)
+  machine.services.clear()
+  machine.events.clear()
+  machine.stage = 'unknown'
+  machine.toldStatus = ''
+}
+
+/** The firmware or kexec loads a kernel; what it finds decides what runs. */
+const comeUp = (site: Site, machine: Machine): void => {
+  const faults = site.faults.of(machine)
+  const { disk } = machine
+  const chosen = chooseSlot(disk)
+  const isFresh = disk.meta.has(META_FALLBACK) && chosen !== disk.meta.get(META_FALLBACK)
+  machine.bootID = site.schedule.random.uuid()
+  machine.bootedAt = site.schedule.now()
+  machine.armed = false
+  if (isFresh && faults.failedBoots > 0) {
+    faults.failedBoots--
+    site.journal.write(machine.name, 'boot-failed', `${disk.slots[chosen]?.version ?? ''}: falls back`)
+    revert(disk)
+    later(site, machine, site.durations.fixed(10_000) + site.durations.draw('reboot'), () => comeUp(site, machine))
+    return
+  }
+  if (isFresh && faults.bootsOldSlot > 0) {
+    faults.bootsOldSlot--
+    disk.next = chosen === 'A' ? 'B' : 'A'
+    site.journal.write(machine.name, 'boot-failed', `${disk.slots[chosen]?.version ?? ''}: the boot loader takes the other slot`)
+  }
+  disk.booted = chooseSlot(disk)
+  disk.next = disk.booted
+  site.journal.write(machine.name, 'boot', `${versionOf(machine)} ${machine.bootID}`)
+  machine.apid = true
+  for (const id of EARLY_SERVICES) startService(site, machine, id)
+  startBoot(site, machine)
+}
+
+const startKubelet = (site: Site, machine: Machine): void => {
+  startService(site, machine, 'kubelet')
+  machine.kubelet = true
+  site.tell(machine, 'kubelet-up')
+}
+
+const startBoot = (site: Site, machine: Machine): void => {
+  const { durations } = site
+  const { life } = machine
+  const startAll = (end: () => void): void => {
+    startService(site, machine, 'cri')
+    setServiceState(site, machine, 'kubelet', 'Preparing', 'Creating service runner')
+    later(site, machine, durations.draw('kubeletStart'), () => startKubelet(site, machine))
+    if (machine.role === 'controlplane') {
+      startService(site, machine, 'trustd')
+      setServiceState(site, machine, 'etcd', 'Preparing', 'Running pre state')
+      if (!site.faults.of(machine).etcdNeverStarts) later(site, machine, durations.draw('etcdStart'), () => startEtcd(site, machine))
+    }
+    const unsubscribe = site.listen(changed => {
+      if (machine.life !== life) return unsubscribe()
+      if (changed !== machine || !requiredServices(machine).every(id => isServiceUp(machine, id))) return
+      unsubscribe()
+      later(site, machine, durations.draw('finishBoot'), end)
+    })
+  }
+  startSequence(
+    site,
+    machine,
+    {
+      name: 'boot',
+      phases: [
+        { name: 'memorySizeCheck', tasks: ['memorySizeCheck'] },
+        { name: 'diskSizeCheck', tasks: ['diskSizeCheck'] },
+        { name: 'env', tasks: ['setUserEnvVars', 'waitForCARoots'] },
+        { name: 'dbus', tasks: ['startDBus'] },
+        {
+          name: 'ephemeral',
+          tasks: ['mountEphemeralPartition'],
+          run: end => void later(site, machine, durations.draw('bootTasks'), () => end()),
+        },
+        { name: 'userSetup', tasks: ['writeUserFiles'] },
+        { name: 'startEverything', tasks: ['startAllServices'], run: end => startAll(() => end()) },
+      ],
+      ended: error => {
+        if (error === undefined) setStage(site, machine, 'running')
+      },
+    },
+    site.schedule.random.uuid(),
+  )
+}
+
+const startEtcd = (site: Site, machine: Machine): void => {
+  setServiceState(site, machine, 'etcd', 'Running', 'Started task etcd for container etcd')
+  site.etcd.start(machine)
+}
+
+/** The last phase of a sequence that restarts the machine. */
+export const restart = (site: Site, machine: Machine, why: string): void => {
+  goDown(site, machine, why)
+  if (site.faults.of(machine).rebootNeverEnds) return
+  later(site, machine, site.durations.draw('reboot'), () => comeUp(site, machine))
+}
+
+export const powerOff = (site: Site, machine: Machine): void => {
+  if (!machine.powered) return
+  machine.powered = false
+  goDown(site, machine, 'power off')
+}
+
+/** Also the way out of a reboot that never ends. */
+export const powerOn = (site: Site, machine: Machine): void => {
+  if (machine.powered && machine.apid) return
+  machine.powered = true
+  machine.life++
+  site.journal.write(machine.name, 'power-on')
+  later(site, machine, site.durations.draw('powerOn'), () => comeUp(site, machine))
+}
+
+/** How long a reader of a quiet stream takes to notice. */
+const STREAM_DEADLINE_MS = 20_000
+
+/** Cuts the machine off the network, or lets it back. It goes on running. */
+export const cut = (site: Site, machine: Machine, on: boolean): void => {
+  if (machine.cut === on) return
+  machine.cut = on
+  site.journal.write(machine.name, on ? 'cut' : 'healed')
+  const member = site.etcd.memberOf(machine)
+  if (on && member?.running) member.frozenIndex = site.etcd.index()
+  site.etcd.look()
+  // Nobody is told: an open stream ends when its reader finds that the machine no longer answers.
+  if (on)
+    later(site, machine, STREAM_DEADLINE_MS, () => {
+      if (!machine.cut) return
+      for (const broken of [...machine.streams]) broken()
+    })
+  if (machine.kubelet) site.tell(machine, on ? 'kubelet-down' : 'kubelet-up')
+}
+
+/** Brings a machine of a running cluster into being: everything started long ago. Its etcd member and Node are the caller's. */
+export const beRunning = (site: Site, machine: Machine): void => {
+  machine.bootID = site.schedule.random.uuid()
+  machine.bootedAt = site.schedule.now() - site.schedule.random.between(86_400_000, 30 * 86_400_000)
+  machine.apid = true
+  machine.stage = 'running'
+  for (const id of [...EARLY_SERVICES, ...requiredServices(machine), 'cri']) {
+    if (id === 'etcd') site.etcd.start(machine)
+    startService(site, machine, id)
+  }
+  machine.kubelet = true
+  machine.staticPods = machine.role === 'controlplane'
+}
+
+/** What follows from changes: the fallback is dropped once the machine runs and is ready; static pods follow etcd. */
+export const followChanges = (site: Site): void => {
+  site.listen((machine, change) => {
+    const { disk, life } = machine
+    if (machine.stage === 'running' && disk.meta.has(META_FALLBACK) && !machine.armed && isReady(site, machine)) {
+      disk.meta.delete(META_FALLBACK)
+      site.journal.write(machine.name, 'fallback-dropped', versionOf(machine))
+    }
+    if (machine.role !== 'controlplane' || (change !== 'stage' && change !== 'etcd' && change !== 'services')) return
+    const healthy = machine.services.get('etcd')?.health === 'healthy'
+    if (machine.staticPods && !healthy && machine.stage === 'running' && machine.services.get('etcd')?.health === 'unhealthy') {
+      // The kubelet learns of it by polling.
+      site.schedule.after(site.durations.fixed(site.schedule.random.between(1000, 20_000)), () => {
+        if (machine.life === life && machine.services.get('etcd')?.health === 'unhealthy') stopStaticPods(site, machine)
+      })
+    }
+    if (!machine.staticPods && healthy && machine.kubelet && machine.stage === 'running') {
+      later(site, machine, site.durations.draw('staticPods'), () => {
+        if (machine.staticPods || !machine.kubelet || machine.services.get('etcd')?.health !== 'healthy') return
+        machine.staticPods = true
+        site.tell(machine, 'static-pods')
+      })
+    }
+  })
+}

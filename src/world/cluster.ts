@@ -1,0 +1,297 @@
+import { beRunning, cut, followChanges, powerOff, powerOn } from './boot.ts'
+import type { ApiServer } from './api-server.ts'
+import { createApiServer } from './api-server.ts'
+import type { Evicted } from './budgets.ts'
+import { evict } from './budgets.ts'
+import type { Calls } from './calls.ts'
+import { createCalls } from './calls.ts'
+import type { DurationName, Range } from './durations.ts'
+import { createDurations } from './durations.ts'
+import type { Etcd, Member } from './etcd.ts'
+import { createEtcd } from './etcd.ts'
+import type { Faults, MachineFaults } from './faults.ts'
+import { createFaults } from './faults.ts'
+import type { Registry } from './images.ts'
+import { createRegistry } from './images.ts'
+import type { Journal } from './journal.ts'
+import { createJournal } from './journal.ts'
+import type { ServerDrain } from './legacy-upgrade.ts'
+import type { Machine, Role } from './machine.ts'
+import { createMachine, isUp, unmetConditions } from './machine.ts'
+import { renderConfig } from './machine-config.ts'
+import type { Nodes } from './nodes.ts'
+import { createNodes } from './nodes.ts'
+import { RESOURCE, change } from './objects.ts'
+import type { Cilium, Workload } from './population.ts'
+import { installAddons, installWorkload } from './population.ts'
+import { createServerDrain } from './server-drain.ts'
+import type { Site } from './site.ts'
+import type { Store } from './store.ts'
+import { createStore } from './store.ts'
+import type { Schedule } from './time.ts'
+import { createSchedule } from './time.ts'
+import { keepWorkloads } from './workloads.ts'
+
+export type WorldOptions = {
+  readonly seed: number
+  readonly controlPlanes: number
+  readonly workers: number
+  /** Talos version with `v`, of all machines or by index; default `v1.13.5`. */
+  readonly talos?: string | ((index: number) => string)
+  /** Default `v1.36.2`. */
+  readonly kubernetes?: string
+  /** Schematic id of what runs; default: none, the official installer. */
+  readonly schematic?: string | ((index: number) => string)
+  /** System extensions of that schematic. */
+  readonly extensions?: readonly string[]
+  /** Host of the Image Factory; default `factory.talos.dev`. */
+  readonly factory?: string
+  /** `machine.install.image` by index; default: the image of what runs. */
+  readonly installImage?: (index: number) => string
+  readonly platform?: string
+  /** Absent: Flannel. */
+  readonly cilium?: Cilium
+  /** Default true; with Cilium default false. */
+  readonly kubeProxy?: boolean
+  /** By index, control planes first. */
+  readonly addresses?: (index: number) => string
+  /** Node names by index; default `cp-1`, `wk-1`, …. */
+  readonly names?: (index: number) => string
+  /** What the machine calls itself; default its node name. */
+  readonly hostnames?: (index: number) => string
+  /** Names of etcd members by index; default the host name. */
+  readonly memberNames?: (index: number) => string
+  readonly uuids?: (index: number) => string
+  readonly etcdQuotaBytes?: number
+  readonly workloads?: readonly Workload[]
+  readonly durations?: Partial<Record<DurationName, Range>>
+  /** Divides every duration. */
+  readonly scale?: number
+  /** Milliseconds since 1970 at which the story begins; the cluster has settled by then. */
+  readonly start?: number
+  /** Ichor's own resources live in another cluster, whose API never goes away. Default false. */
+  readonly homeOutside?: boolean
+  readonly clusterName?: string
+  readonly journalLimit?: number
+}
+
+/** The invented cluster. Everything in it happens by `schedule`. */
+export type World = {
+  readonly site: Site
+  readonly schedule: Schedule
+  readonly store: Store
+  readonly machines: readonly Machine[]
+  readonly etcd: Etcd
+  readonly registry: Registry
+  readonly faults: Faults
+  readonly journal: Journal
+  readonly calls: Calls
+  readonly api: ApiServer
+  readonly nodes: Nodes
+  readonly drain: ServerDrain
+  readonly homeOutside: boolean
+  /** By node name or index; throws when there is none. */
+  readonly machine: (which: string | number) => Machine
+  /** The one that has an address, preferring one that is on. */
+  readonly at: (address: string) => Machine | undefined
+  readonly member: (which: string | number) => Member
+  readonly isUp: (machine: Machine) => boolean
+  readonly unmet: (machine: Machine) => readonly string[]
+  /** Machines that are not up, or whose etcd member is not connected; of a role if named. */
+  readonly away: (role?: Role) => readonly Machine[]
+  readonly evict: (namespace: string, name: string, uid?: string) => Evicted
+  readonly addWorkload: (workload: Workload) => void
+
+  readonly fault: (which: string | number, faults: Partial<MachineFaults>) => void
+  readonly powerOff: (which: string | number) => void
+  readonly powerOn: (which: string | number) => void
+  /** Cuts the network of a machine without a sign, or mends it. */
+  readonly blackHole: (which: string | number, on: boolean) => void
+  /** The API server answers 503 for so long. */
+  readonly apiOutage: (ms: number) => void
+  /** A person's `kubectl cordon`, `uncordon` and `delete node`. */
+  readonly userCordon: (node: string) => void
+  readonly userUncordon: (node: string) => void
+  readonly userDeleteNode: (node: string) => void
+  /** A member that answers, but through which nothing can be read. */
+  readonly sicken: (which: string | number, on: boolean) => void
+}
+
+const DEFAULT_START = Date.UTC(2026, 8, 1, 8)
+/** Before the story begins: pods start, a leader is elected, volumes are attached. */
+const SETTLE_MS = 300_000
+const BASE62 = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz'
+
+const per = <T>(value: T | ((index: number) => T), index: number): T =>
+  typeof value === 'function' ? (value as (index: number) => T)(index) : value
+
+const installerImage = (factory: string, platform: string, schematic: string, version: string): string =>
+  schematic ? `${factory}/${platform}-installer/${schematic}:${version}` : `ghcr.io/siderolabs/installer:${version}`
+
+export const createWorld = (options: WorldOptions): World => {
+  const start = options.start ?? DEFAULT_START
+  const schedule = createSchedule({ seed: options.seed, start: start - SETTLE_MS })
+  const durations = createDurations(schedule.random, { overrides: options.durations, scale: options.scale })
+  const factory = options.factory ?? 'factory.talos.dev'
+  const registry = createRegistry({ factories: [...new Set([factory, 'factory.talos.dev'])] })
+  const store = createStore({ now: schedule.now, random: schedule.random.next })
+  const warmup = createJournal(schedule.now)
+  const journal = createJournal(() => Math.max(start, schedule.now()), options.journalLimit)
+  const kubernetes = options.kubernetes ?? 'v1.36.2'
+  const platform = options.platform ?? 'metal'
+  const clusterName = options.clusterName ?? 'home'
+  const base62 = (digits: number): string => Array.from({ length: digits }, () => schedule.random.pick([...BASE62])).join('')
+  const clusterID = `${base62(43)}=`
+
+  const machines: Machine[] = []
+  const listeners = new Set<Parameters<Site['listen']>[0]>()
+  const etcd: Etcd = createEtcd(() => site)
+  const site: Site = {
+    schedule,
+    durations,
+    journal: { ...journal, write: (...entry) => (schedule.now() < start ? warmup : journal).write(...entry) },
+    registry,
+    store,
+    faults: createFaults(),
+    etcd,
+    machines,
+    clusterID,
+    clusterName,
+    kubernetes: () => kubernetes,
+    tell: (machine, changed) => {
+      for (const listener of [...listeners]) listener(machine, changed)
+    },
+    listen: listener => {
+      listeners.add(listener)
+      return () => void listeners.delete(listener)
+    },
+  }
+
+  const addressOf = options.addresses ?? (index => `10.5.0.${index + 2}`)
+  const endpoint = `https://${addressOf(0)}:6443`
+  const add = (index: number, role: Role, count: number): void => {
+    const name = options.names?.(index) ?? `${role === 'controlplane' ? 'cp' : 'wk'}-${count}`
+    const hostname = options.hostnames?.(index) ?? name
+    const version = per(options.talos ?? 'v1.13.5', index)
+    const schematic = per(options.schematic ?? '', index)
+    if (schematic) registry.addSchematic(schematic, options.extensions ?? [])
+    const image = options.installImage?.(index) ?? installerImage(factory, platform, schematic, version)
+    const machine = createMachine({
+      name,
+      index,
+      role,
+      uuid: options.uuids?.(index) ?? schedule.random.uuid(),
+      nodeID: base62(43),
+      hostname,
+      addresses: [addressOf(index)],
+      platform,
+      slot: {
+        version,
+        schematic,
+        factory: schematic ? factory : '',
+        extensions: schematic ? (options.extensions ?? []) : [],
+        secureBoot: false,
+      },
+      config: renderConfig({
+        role,
+        clusterID,
+        clusterName,
+        endpoint,
+        installImage: image,
+        kubernetes,
+        etcdQuotaBytes: options.etcdQuotaBytes,
+      }),
+    })
+    machines.push(machine)
+    if (role === 'controlplane') etcd.addMember(options.memberNames?.(index) ?? hostname, `https://${addressOf(index)}:2380`, machine)
+  }
+  for (let i = 0; i < options.controlPlanes; i++) add(i, 'controlplane', i + 1)
+  for (let i = 0; i < options.workers; i++) add(options.controlPlanes + i, 'worker', i + 1)
+
+  const api = createApiServer(site)
+  const nodes = createNodes(site, api)
+  for (const machine of machines) nodes.create(machine)
+  for (const machine of machines) beRunning(site, machine)
+  followChanges(site)
+  publishStatus(site)
+  installAddons(site, { cilium: options.cilium, kubeProxy: options.kubeProxy ?? !options.cilium })
+  const workloads = keepWorkloads(site, api, nodes)
+  for (const workload of options.workloads ?? []) installWorkload(site, workload, machines)
+  workloads.pass()
+  schedule.advanceTo(start)
+
+  const find = (which: string | number): Machine => {
+    const found = machines.find(m => m.index === which || m.name === which)
+    if (!found) throw new Error(`no machine ${which}`)
+    return found
+  }
+  const member = (which: string | number): Member => {
+    const found = etcd.memberOf(find(which))
+    if (!found) throw new Error(`no etcd member on ${which}`)
+    return found
+  }
+  const setCordon = (node: string, on: boolean): void => {
+    site.journal.write(node, on ? 'cordon' : 'uncordon', 'by a person')
+    change(store, RESOURCE.nodes, '', node, now => ({ ...now, spec: { ...(now.spec as object), unschedulable: on ? true : undefined } }))
+  }
+  return {
+    site,
+    schedule,
+    store,
+    machines,
+    etcd,
+    registry,
+    faults: site.faults,
+    journal: site.journal,
+    calls: createCalls(site),
+    api,
+    nodes,
+    drain: createServerDrain(site, api, nodes),
+    homeOutside: options.homeOutside ?? false,
+    machine: find,
+    at: address => {
+      const having = machines.filter(m => m.addresses.includes(address))
+      return having.find(m => m.powered) ?? having[0]
+    },
+    member,
+    isUp: machine => isUp(site, machine),
+    unmet: machine => unmetConditions(site, machine),
+    away: role =>
+      machines.filter(m => {
+        if (role !== undefined && m.role !== role) return false
+        const own = etcd.memberOf(m)
+        return !isUp(site, m) || (own !== undefined && !etcd.isConnected(own))
+      }),
+    evict: (namespace, name, uid) => evict(site, namespace, name, uid),
+    addWorkload: workload => {
+      installWorkload(site, workload, machines)
+    },
+    fault: (which, faults) => void Object.assign(site.faults.of(find(which)), faults),
+    powerOff: which => powerOff(site, find(which)),
+    powerOn: which => powerOn(site, find(which)),
+    blackHole: (which, on) => cut(site, find(which), on),
+    apiOutage: ms => api.outage(schedule.now() + ms),
+    userCordon: node => setCordon(node, true),
+    userUncordon: node => setCordon(node, false),
+    userDeleteNode: node => {
+      site.journal.write(node, 'node-deleted', 'by a person')
+      store.remove(RESOURCE.nodes, '', node)
+    },
+    sicken: (which, on) => {
+      member(which).sick = on
+      etcd.look()
+    },
+  }
+}
+
+/** Every change of what MachineStatus says is an event of the machine. */
+const publishStatus = (site: Site): void => {
+  site.listen(machine => {
+    if (!machine.apid) return
+    const unmet = unmetConditions(site, machine)
+    const told = `${machine.stage} ${unmet.join('; ')}`
+    if (told === machine.toldStatus) return
+    machine.toldStatus = told
+    machine.events.publish(site.schedule.now(), '', { type: 'MachineStatusEvent', stage: machine.stage, ready: unmet.length === 0, unmet })
+  })
+}

@@ -1,0 +1,159 @@
+import type { InstallOutcome } from '../ports/talos.ts'
+import type { Answer } from './answer.ts'
+import { answer, refuse } from './answer.ts'
+import type { Machine } from './machine.ts'
+import { versionOf } from './machine.ts'
+import type { Installer } from './images.ts'
+import { withoutDigest } from './images.ts'
+import { isAtLeast, parseVersion } from './releases.ts'
+import type { Site } from './site.ts'
+import { later } from './site.ts'
+import { beginInstall, finishInstall } from './slots.ts'
+import type { Cancel } from './time.ts'
+
+export type Ends<T> = { readonly line: (text: string) => void; readonly end: (result: Answer<T>) => void }
+
+/** `end` is called once: with the answer, or when the connection breaks. The answer tells the work that nobody listens any more. */
+const openStream = <T>(machine: Machine, ends: Ends<T>): { readonly open: () => boolean; readonly end: (result: Answer<T>) => void } => {
+  let open = true
+  const end = (result: Answer<T>): void => {
+    if (!open) return
+    open = false
+    machine.streams.delete(broken)
+    ends.end(result)
+  }
+  const broken = (): void => end(refuse('Unavailable', 'error reading from server: EOF'))
+  machine.streams.add(broken)
+  return { open: () => open, end }
+}
+
+/** The name under which an image lies in the machine's containerd. */
+const stored = (image: string): string => withoutDigest(image)
+
+/**
+ * `ImageService.Pull` (or ImagePull on older machines): takes a while; the answer is the reference pinned by digest where the machine gives one.
+ * Answers with a function that hangs up.
+ */
+export const pullImage = (site: Site, machine: Machine, image: string, ends: Ends<string>): Cancel => {
+  const stream = openStream(machine, ends)
+  const total = site.durations.draw('pull')
+  ends.line(`pulling ${image}`)
+  const cancelHalf = later(site, machine, total / 2, () => stream.open() && ends.line(`pulling ${image}: 50%`))
+  const cancel = later(site, machine, total, () => {
+    const installer = site.registry.find(image)
+    if (!installer) {
+      site.journal.write(machine.name, 'pull-failed', image)
+      stream.end(refuse('NotFound', `failed to pull image "${image}": failed to resolve reference "${image}": ${image}: not found`))
+      return
+    }
+    machine.images.set(stored(image), installer)
+    site.journal.write(machine.name, 'pulled', image)
+    stream.end(answer(isAtLeast(versionOf(machine), 1, 13) ? site.registry.pinned(image) : image))
+  })
+  return () => {
+    cancel()
+    cancelHalf()
+    stream.end(refuse('Unknown', 'context canceled'))
+  }
+}
+
+/** The installer asks the machine what it runs, and refuses what it does not know how to come from. */
+const preflight = (site: Site, machine: Machine, installer: Installer): string | undefined => {
+  const host = parseVersion(versionOf(machine))
+  const target = parseVersion(installer.version)
+  const kubernetes = parseVersion(site.kubernetes())
+  if (!host || !target || !kubernetes) return undefined
+  const [from, to] = [versionOf(machine).slice(1), installer.version.slice(1)]
+  if (host[1] < target[1] - 2) return `host version ${from} is too old to upgrade to Talos ${to}`
+  if (host[1] >= target[1] + 2) return `host version ${from} is too new to downgrade to Talos ${to}`
+  if (kubernetes[1] < target[1] + 18) return `version of Kubernetes ${site.kubernetes().slice(1)} is too old to be used with Talos ${to}`
+  if (kubernetes[1] > target[1] + 23) return `version of Kubernetes ${site.kubernetes().slice(1)} is too new to be used with Talos ${to}`
+  return undefined
+}
+
+/** Runs the installer container on the system disk: lines, then an exit code. Zero is the only one that changed what boots next. */
+export const runInstaller = (
+  site: Site,
+  machine: Machine,
+  image: string,
+  ends: { readonly line: (text: string) => void; readonly end: (exitCode: number) => void },
+): Cancel => {
+  const installer = machine.images.get(stored(image))
+  if (!installer) throw new Error(`${image} was not pulled`)
+  const version = installer.version
+  const total = site.durations.draw('install')
+  const cancels: Cancel[] = []
+  const at = (part: number, run: () => void): void => void cancels.push(later(site, machine, total * part, run))
+  machine.installing = true
+  site.journal.write(machine.name, 'install-began', stored(image))
+  const over = (exitCode: number, lines: readonly string[]): void => {
+    for (const line of lines) ends.line(line)
+    machine.installing = false
+    for (const cancel of cancels) cancel()
+    site.journal.write(
+      machine.name,
+      exitCode === 0 ? 'installed' : 'install-failed',
+      exitCode === 0 ? stored(image) : `exit ${exitCode}: ${lines.at(-1) ?? ''}`,
+    )
+    ends.end(exitCode)
+  }
+
+  ends.line(`running Talos installer ${version}`)
+  at(0.1, () => {
+    const refused = preflight(site, machine, installer)
+    if (refused !== undefined) return over(isAtLeast(version, 1, 14) ? 4 : 1, [`pre-flight checks failed: ${refused}`])
+    ends.line('all pre-flight checks successful')
+    beginInstall(machine.disk)
+  })
+  at(0.3, () => ends.line('updating EFI bootloader'))
+  at(0.6, () => {
+    const fault = site.faults.of(machine).installer
+    if (!fault || fault.times <= 0) return ends.line(`writing ${version} to the boot partition`)
+    fault.times--
+    over(fault.exitCode, fault.lines)
+  })
+  at(1, () => {
+    const { factory, schematic, secureBoot } = installer
+    finishInstall(machine.disk, { version, factory, schematic, secureBoot, extensions: site.registry.extensions(schematic) })
+    machine.armed = true
+    over(0, [`installation of ${version} complete`])
+  })
+  return () => {
+    if (!machine.installing) return
+    machine.installing = false
+    for (const cancel of cancels) cancel()
+    site.journal.write(machine.name, 'install-cut', stored(image))
+  }
+}
+
+/**
+ * `LifecycleService.Upgrade`, Talos 1.13 and newer: runs the installer and nothing else. No look at etcd, no drain, no reboot, no event. When the
+ * caller hangs up, the installer may be killed or may go on to its end; nobody can tell which.
+ */
+export const install = (site: Site, machine: Machine, image: string, ends: Ends<InstallOutcome>): Cancel => {
+  const fail = (refusal: Answer<InstallOutcome>): Cancel => {
+    ends.end(refusal)
+    return () => {}
+  }
+  if (!isAtLeast(versionOf(machine), 1, 13)) return fail(refuse('Unimplemented', 'unknown service machine.LifecycleService'))
+  if (machine.platform === 'container') return fail(refuse('FailedPrecondition', 'method is not supported in container mode'))
+  if (image === '') return fail(refuse('InvalidArgument', 'installer image name is required'))
+  if (machine.installing) return fail(refuse('FailedPrecondition', 'another installation/upgrade is already in progress'))
+  if (!machine.images.has(stored(image)))
+    return fail(refuse('Internal', `upgrade failed: installer image "${image}" not found in containerd store: image "${image}": not found`))
+
+  const stream = openStream(machine, ends)
+  const lines: string[] = []
+  const stop = runInstaller(site, machine, image, {
+    line: text => {
+      lines.push(text)
+      if (stream.open()) ends.line(text)
+    },
+    end: exitCode => stream.end(answer({ exitCode, lines: lines.slice(-8) })),
+  })
+  return () => {
+    if (!stream.open()) return
+    stream.end(refuse('Unknown', 'context canceled'))
+    if (site.schedule.random.chance(0.5)) stop()
+  }
+}

@@ -1,0 +1,155 @@
+import type { MachineStage } from '../ports/talos.ts'
+import type { Installer } from './images.ts'
+import type { EventRing } from './machine-events.ts'
+import { createEventRing } from './machine-events.ts'
+import { ETCD_QUOTA, readScalar } from './machine-config.ts'
+import type { Service } from './services.ts'
+import type { Site } from './site.ts'
+import type { Disk, Slot } from './slots.ts'
+import { createDisk, runningSlot } from './slots.ts'
+
+export type Role = 'controlplane' | 'worker'
+
+/** The sequence that runs, and thereby holds the lock of the sequencer. */
+export type RunningSequence = { readonly name: string; readonly actorID: string; phase: string; readonly since: number; abandoned: boolean }
+
+/**
+ * One machine: what is on its disk, in its firmware and in its memory. Everything in memory is lost when it goes down, and `life` then grows:
+ * what was planned in an earlier life does not happen.
+ */
+export type Machine = {
+  /** Its node name; names it in the journal. */
+  readonly name: string
+  readonly index: number
+  readonly role: Role
+  uuid: string
+  /** Talos' own node identity: 43 characters. */
+  readonly nodeID: string
+  /** As the machine spells it, perhaps in upper case. */
+  readonly hostname: string
+  addresses: string[]
+  readonly platform: string
+  readonly arch: string
+  readonly disk: Disk
+  /** The machine configuration that runs. */
+  config: string
+  /** What the containerd that the installer runs from has, by reference without digest. */
+  readonly images: Map<string, Installer>
+  readonly events: EventRing
+
+  powered: boolean
+  /** Its network is cut: packets vanish without an answer. */
+  cut: boolean
+  /** apid accepts calls. */
+  apid: boolean
+  life: number
+  bootID: string
+  /** Milliseconds since 1970. */
+  bootedAt: number
+  stage: MachineStage
+  sequence: RunningSequence | undefined
+  readonly services: Map<string, Service>
+  /** The kubelet process runs. */
+  kubelet: boolean
+  /** kube-apiserver, controller manager and scheduler run and the kubelet has reported them. */
+  staticPods: boolean
+  /** The installer noted a way back in this life; Talos drops only one that was there when it booted. */
+  armed: boolean
+  /** A stream of the installer is open or its work goes on. */
+  installing: boolean
+  /** Streams that are open; each is told when the connection breaks. */
+  readonly streams: Set<() => void>
+  /** When the MachineStatus was told last, what it said. */
+  toldStatus: string
+}
+
+export type MachineOptions = {
+  readonly name: string
+  readonly index: number
+  readonly role: Role
+  readonly uuid: string
+  readonly nodeID: string
+  readonly hostname: string
+  readonly addresses: readonly string[]
+  readonly platform: string
+  readonly slot: Slot
+  readonly config: string
+}
+
+export const createMachine = (options: MachineOptions): Machine => ({
+  name: options.name,
+  index: options.index,
+  role: options.role,
+  uuid: options.uuid,
+  nodeID: options.nodeID,
+  hostname: options.hostname,
+  addresses: [...options.addresses],
+  platform: options.platform,
+  arch: 'amd64',
+  disk: createDisk(options.slot),
+  config: options.config,
+  images: new Map(),
+  events: createEventRing(),
+  powered: true,
+  cut: false,
+  apid: false,
+  life: 0,
+  bootID: '',
+  bootedAt: 0,
+  stage: 'unknown',
+  sequence: undefined,
+  services: new Map(),
+  kubelet: false,
+  staticPods: false,
+  armed: false,
+  installing: false,
+  streams: new Set(),
+  toldStatus: '',
+})
+
+export const versionOf = (machine: Machine): string => runningSlot(machine.disk).version
+
+/** Whether a call from outside gets an answer at all. */
+export const answers = (machine: Machine): boolean => machine.powered && machine.apid && !machine.cut
+
+export const requiredServices = (machine: Machine): readonly string[] =>
+  machine.role === 'controlplane' ? ['apid', 'etcd', 'kubelet', 'machined', 'trustd'] : ['apid', 'kubelet', 'machined']
+
+const nodeReadyStatus = (site: Site, machine: Machine): string | undefined => {
+  const node = site.store.get('nodes', '', machine.name)
+  const conditions = (node?.status as { conditions?: { type: string; status: string }[] } | undefined)?.conditions
+  return conditions?.find(c => c.type === 'Ready')?.status
+}
+
+/** The conditions of MachineStatus that do not hold, `name: reason`. Looked at only while booting and running: elsewhere Talos says none. */
+export const unmetConditions = (site: Site, machine: Machine): readonly string[] => {
+  if (machine.stage !== 'booting' && machine.stage !== 'running') return []
+  const unmet: string[] = []
+  const services: string[] = []
+  for (const id of requiredServices(machine)) {
+    const service = machine.services.get(id)
+    if (service?.state !== 'Running') services.push(`${id} not running`)
+    else if (service.health === 'unhealthy') services.push(`${id} not healthy`)
+  }
+  if (services.length > 0) unmet.push(`services: ${services.join(', ')}`)
+  if (machine.kubelet) {
+    const status = nodeReadyStatus(site, machine)
+    if (status === undefined) unmet.push(`nodeReady: node "${machine.name}" status is not available yet`)
+    else if (status !== 'True') unmet.push(`nodeReady: node "${machine.name}" is not ready`)
+  }
+  return unmet
+}
+
+export const isReady = (site: Site, machine: Machine): boolean => unmetConditions(site, machine).length === 0
+
+/** In stage RUNNING and ready: what an operator would call up. */
+export const isUp = (site: Site, machine: Machine): boolean => answers(machine) && machine.stage === 'running' && isReady(site, machine)
+
+export const hasEtcdQuota = (machine: Machine): boolean => readScalar(machine.config, ETCD_QUOTA) !== undefined
+
+export const setStage = (site: Site, machine: Machine, stage: MachineStage): void => {
+  if (machine.stage === stage) return
+  machine.stage = stage
+  site.journal.write(machine.name, 'stage', stage)
+  site.tell(machine, 'stage')
+}

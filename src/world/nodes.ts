@@ -1,0 +1,162 @@
+import { CONTROL_PLANE_LABEL } from '../api/names.ts'
+import type { ApiServer } from './api-server.ts'
+import type { Machine } from './machine.ts'
+import { versionOf } from './machine.ts'
+import { RESOURCE, change, conditionOf, ensure, withCondition } from './objects.ts'
+import { releaseOf } from './releases.ts'
+import type { Site } from './site.ts'
+import { later } from './site.ts'
+import type { KubeObject } from './store.ts'
+
+/** Set by Talos on a Node that it cordoned itself. */
+const TALOS_CORDON = 'talos.dev/cordoned'
+
+export type Nodes = {
+  readonly of: (machine: Machine) => KubeObject | undefined
+  readonly isReady: (name: string) => boolean
+  /** Whether pods may be placed there. */
+  readonly isSchedulable: (name: string) => boolean
+  /** The Node of a machine of a running cluster. */
+  readonly create: (machine: Machine) => void
+}
+
+type NodeSpec = { unschedulable?: boolean }
+
+const nodeInfo = (site: Site, machine: Machine) => {
+  const version = versionOf(machine)
+  return {
+    machineID: machine.nodeID.slice(0, 32).toLowerCase(),
+    systemUUID: machine.uuid,
+    bootID: machine.bootID,
+    kernelVersion: releaseOf(version).kernel,
+    osImage: `Talos (${version})`,
+    containerRuntimeVersion: 'containerd://2.2.5',
+    kubeletVersion: site.kubernetes(),
+    kubeProxyVersion: '',
+    operatingSystem: 'linux',
+    architecture: machine.arch,
+  }
+}
+
+const READY = { type: 'Ready', status: 'True', reason: 'KubeletReady', message: 'kubelet is posting ready status' } as const
+const NOT_READY = {
+  type: 'Ready',
+  status: 'False',
+  reason: 'KubeletNotReady',
+  message: 'container runtime network not ready: cni plugin not initialized',
+} as const
+const UNKNOWN = { type: 'Ready', status: 'Unknown', reason: 'NodeStatusUnknown', message: 'Kubelet stopped posting node status.' } as const
+
+/**
+ * What kubelets, the node monitor and Talos' own cordon do to Node objects: a Node that vanished stays Ready for the monitor's grace, and what it says
+ * of the machine is written only when the kubelet runs again.
+ */
+export const createNodes = (site: Site, api: ApiServer): Nodes => {
+  const { store, schedule, durations, journal } = site
+  /** When each machine's kubelet was heard of last. */
+  const lastDown = new Map<string, number>()
+
+  const setReady = (machine: Machine, condition: Parameters<typeof withCondition>[2]): void => {
+    const before = conditionOf(store.get(RESOURCE.nodes, '', machine.name), 'Ready')?.status
+    change(store, RESOURCE.nodes, '', machine.name, node => ({
+      ...node,
+      status: { ...(node.status as object), conditions: withCondition(node, schedule.now(), condition) },
+    }))
+    if (before === condition.status) return
+    journal.write(machine.name, 'node', condition.status === 'True' ? 'Ready' : condition.status === 'False' ? 'NotReady' : 'Unknown')
+    site.tell(machine, 'node')
+  }
+
+  const create = (machine: Machine): void => {
+    const labels: Record<string, string> = {
+      'kubernetes.io/arch': machine.arch,
+      'kubernetes.io/hostname': machine.name,
+      'kubernetes.io/os': 'linux',
+    }
+    if (machine.role === 'controlplane') labels[CONTROL_PLANE_LABEL] = ''
+    ensure(store, RESOURCE.nodes, {
+      apiVersion: 'v1',
+      kind: 'Node',
+      metadata: { name: machine.name, labels },
+      spec: machine.role === 'controlplane' ? { taints: [{ key: CONTROL_PLANE_LABEL, effect: 'NoSchedule' }] } : {},
+      status: {
+        addresses: [
+          ...machine.addresses.map(address => ({ type: 'InternalIP', address })),
+          { type: 'Hostname', address: machine.hostname },
+        ],
+        capacity: { cpu: '4', memory: '8050604Ki', pods: '110' },
+        allocatable: { cpu: '3950m', memory: '7511980Ki', pods: '110' },
+        conditions: [],
+        nodeInfo: nodeInfo(site, machine),
+      },
+    })
+    setReady(machine, READY)
+  }
+
+  /** The kubelet writes its Node: first what it is, then, perhaps later, that it is ready. */
+  const register = (machine: Machine): void => {
+    if (!store.get(RESOURCE.nodes, '', machine.name)) {
+      create(machine)
+      setReady(machine, NOT_READY)
+    }
+    change(store, RESOURCE.nodes, '', machine.name, node => ({
+      ...node,
+      status: { ...(node.status as object), nodeInfo: nodeInfo(site, machine) },
+    }))
+    journal.write(machine.name, 'node-boot', machine.bootID)
+    // Some kubelets find the network ready at their first look, others say for a while that it is not.
+    if (conditionOf(store.get(RESOURCE.nodes, '', machine.name), 'Ready')?.status !== 'True' || schedule.random.chance(0.5))
+      setReady(machine, NOT_READY)
+    site.tell(machine, 'node')
+    later(site, machine, durations.draw('nodeReady'), () => reportReady(machine))
+  }
+  const reportReady = (machine: Machine): void =>
+    api.whenAvailable(() => {
+      if (machine.kubelet && !machine.cut) setReady(machine, READY)
+    })
+
+  const cordonByTalos = (machine: Machine, on: boolean): void =>
+    api.whenAvailable(() => {
+      change(store, RESOURCE.nodes, '', machine.name, node => {
+        const spec = node.spec as NodeSpec
+        const { [TALOS_CORDON]: mark, ...others } = node.metadata.annotations ?? {}
+        if (on === (spec.unschedulable === true) || (!on && mark === undefined)) return node
+        journal.write(machine.name, on ? 'cordon' : 'uncordon', 'by Talos')
+        const annotations = on ? { ...others, [TALOS_CORDON]: 'true' } : others
+        return { ...node, metadata: { ...node.metadata, annotations }, spec: { ...spec, unschedulable: on ? true : undefined } }
+      })
+    })
+
+  site.listen((machine, what) => {
+    const { life } = machine
+    if (what === 'kubelet-up') {
+      if (site.faults.of(machine).kubeletNeverRegisters) return
+      later(site, machine, durations.draw('registerNode'), () => {
+        api.whenAvailable(() => {
+          if (machine.life === life && machine.kubelet && !machine.cut) register(machine)
+        })
+      })
+    }
+    if (what === 'kubelet-down') {
+      const missed = schedule.now()
+      lastDown.set(machine.name, missed)
+      schedule.after(durations.draw('nodeMonitorGrace'), () => {
+        const heard = machine.kubelet && !machine.cut && machine.powered
+        if (heard || missed !== lastDown.get(machine.name)) return
+        api.whenAvailable(() => {
+          if (!machine.kubelet || machine.cut) setReady(machine, UNKNOWN)
+        })
+      })
+    }
+    if (what === 'stage') {
+      if (machine.stage === 'upgrading' || machine.stage === 'shutting down' || machine.stage === 'resetting') cordonByTalos(machine, true)
+      if (machine.stage === 'running') cordonByTalos(machine, false)
+    }
+  })
+  return {
+    of: machine => store.get(RESOURCE.nodes, '', machine.name),
+    isReady: name => conditionOf(store.get(RESOURCE.nodes, '', name), 'Ready')?.status === 'True',
+    isSchedulable: name => (store.get(RESOURCE.nodes, '', name)?.spec as NodeSpec | undefined)?.unschedulable !== true,
+    create,
+  }
+}

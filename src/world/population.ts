@@ -1,0 +1,134 @@
+import { RESOURCE, ensure } from './objects.ts'
+import type { Machine } from './machine.ts'
+import type { Site } from './site.ts'
+
+/** An application of the managed cluster. */
+export type Workload = {
+  readonly name: string
+  /** Default `default`. */
+  readonly namespace?: string
+  /** Default 1. */
+  readonly replicas?: number
+  /** Seconds that a pod may take to stop; default 30. */
+  readonly graceSeconds?: number
+  /** A PodDisruptionBudget of the same name over its pods. */
+  readonly budget?: { readonly minAvailable?: number | string; readonly maxUnavailable?: number | string }
+  /** Uses a volume. */
+  readonly volume?: boolean
+  /** A pod without an owner: nobody makes it anew. */
+  readonly bare?: boolean
+  /** Labels besides `app`. */
+  readonly labels?: Readonly<Record<string, string>>
+  /** Where the pods are at the start, by index of the machine; default: anywhere. */
+  readonly on?: readonly number[]
+}
+
+export type Cilium = { readonly version: string; readonly config?: Readonly<Record<string, string>> }
+
+const namespace = (site: Site, name: string): void =>
+  void ensure(site.store, RESOURCE.namespaces, {
+    apiVersion: 'v1',
+    kind: 'Namespace',
+    metadata: { name, labels: { 'kubernetes.io/metadata.name': name } },
+    status: { phase: 'Active' },
+  })
+
+const daemon = (site: Site, name: string, labels: Record<string, string>, image: string): void =>
+  void ensure(site.store, RESOURCE.daemonSets, {
+    apiVersion: 'apps/v1',
+    kind: 'DaemonSet',
+    metadata: { name, namespace: 'kube-system', labels },
+    spec: {
+      selector: { matchLabels: labels },
+      template: { metadata: { labels }, spec: { hostNetwork: true, containers: [{ name, image }] } },
+    },
+  })
+
+/** Namespaces and the network: Cilium, or Flannel as Talos brings it; kube-proxy unless Cilium replaces it. */
+export const installAddons = (site: Site, options: { readonly cilium: Cilium | undefined; readonly kubeProxy: boolean }): void => {
+  for (const name of ['default', 'kube-system', 'kube-public', 'kube-node-lease', 'ichor-system']) namespace(site, name)
+  const { cilium } = options
+  if (cilium) {
+    daemon(site, 'cilium', { 'k8s-app': 'cilium' }, `quay.io/cilium/cilium:v${cilium.version.replace(/^v/, '')}`)
+    ensure(site.store, RESOURCE.configMaps, {
+      apiVersion: 'v1',
+      kind: 'ConfigMap',
+      metadata: { name: 'cilium-config', namespace: 'kube-system' },
+      data: { 'kube-proxy-replacement': options.kubeProxy ? 'false' : 'true', ...cilium.config },
+    })
+  } else daemon(site, 'kube-flannel', { 'k8s-app': 'flannel', tier: 'node' }, 'ghcr.io/siderolabs/flannel:v0.28.5')
+  if (options.kubeProxy)
+    daemon(site, 'kube-proxy', { 'k8s-app': 'kube-proxy', tier: 'node' }, `registry.k8s.io/kube-proxy:${site.kubernetes()}`)
+}
+
+export const installWorkload = (site: Site, workload: Workload, machines: readonly Machine[]): void => {
+  const { name, replicas = 1, graceSeconds = 30, budget } = workload
+  const ns = workload.namespace ?? 'default'
+  namespace(site, ns)
+  const labels = { app: name, ...workload.labels }
+  const spec = {
+    terminationGracePeriodSeconds: graceSeconds,
+    containers: [{ name, image: `registry.example.com/${name}:1` }],
+    ...(workload.volume ? { volumes: [{ name: 'data', persistentVolumeClaim: { claimName: name } }] } : {}),
+  }
+  if (budget)
+    ensure(site.store, RESOURCE.budgets, {
+      apiVersion: 'policy/v1',
+      kind: 'PodDisruptionBudget',
+      metadata: { name, namespace: ns },
+      spec: { ...budget, selector: { matchLabels: labels } },
+    })
+  const on = (at: number): string | undefined => {
+    const index = workload.on?.[at % workload.on.length]
+    return index === undefined ? undefined : machines[index]?.name
+  }
+  const pod = (at: number) => ({
+    apiVersion: 'v1',
+    kind: 'Pod',
+    spec: { ...spec, nodeName: on(at) },
+    status: { phase: 'Pending', conditions: [] },
+  })
+  if (workload.bare) {
+    for (let at = 0; at < replicas; at++)
+      site.store.create(RESOURCE.pods, { ...pod(at), metadata: { name: replicas > 1 ? `${name}-${at}` : name, namespace: ns, labels } })
+    return
+  }
+  const template = { metadata: { labels }, spec }
+  const selector = { matchLabels: labels }
+  const deployment = ensure(site.store, RESOURCE.deployments, {
+    apiVersion: 'apps/v1',
+    kind: 'Deployment',
+    metadata: { name, namespace: ns, labels },
+    spec: { replicas, selector, template },
+  })
+  const set = ensure(site.store, RESOURCE.replicaSets, {
+    apiVersion: 'apps/v1',
+    kind: 'ReplicaSet',
+    metadata: {
+      name: `${name}-${site.schedule.random.hex(10)}`,
+      namespace: ns,
+      labels,
+      ownerReferences: [
+        { apiVersion: 'apps/v1', kind: 'Deployment', name, uid: deployment.metadata.uid, controller: true, blockOwnerDeletion: true },
+      ],
+    },
+    spec: { replicas, selector, template },
+  })
+  if (!workload.on) return
+  for (let at = 0; at < replicas; at++) {
+    const ownerReferences = [
+      {
+        apiVersion: 'apps/v1',
+        kind: 'ReplicaSet',
+        name: set.metadata.name,
+        uid: set.metadata.uid,
+        controller: true,
+        blockOwnerDeletion: true,
+      },
+    ]
+    site.store.create(RESOURCE.pods, {
+      ...pod(at),
+      metadata: { generateName: `${set.metadata.name}-`, namespace: ns, labels, ownerReferences },
+    })
+  }
+}

@@ -1,0 +1,151 @@
+import { ANNOTATION, CONTROL_PLANE_LABEL } from '../../api/names.ts'
+import type { Result } from '../../ports/fault.ts'
+import { done, failed, ok } from '../../ports/fault.ts'
+import type { BudgetFacts, Kube, NodeFacts, PodFacts } from '../../ports/kube.ts'
+import { countBudgets } from '../budgets.ts'
+import type { World } from '../cluster.ts'
+import { RESOURCE, conditionOf } from '../objects.ts'
+import type { Draft, KubeObject } from '../store.ts'
+import type { Client } from './client.ts'
+import { apiObjection } from './client.ts'
+
+type NodeStatus = { addresses?: { type: string; address: string }[]; nodeInfo?: Record<string, string> }
+
+const nodeFacts = (node: KubeObject): NodeFacts => {
+  const { addresses = [], nodeInfo = {} } = (node.status ?? {}) as NodeStatus
+  const ready = conditionOf(node, 'Ready')
+  return {
+    name: node.metadata.name,
+    uid: node.metadata.uid,
+    resourceVersion: node.metadata.resourceVersion,
+    controlPlane: node.metadata.labels?.[CONTROL_PLANE_LABEL] !== undefined,
+    ready: ready?.status === 'True',
+    readySince: ready ? Date.parse(ready.lastTransitionTime) : 0,
+    unschedulable: (node.spec as { unschedulable?: boolean } | undefined)?.unschedulable === true,
+    bootID: nodeInfo.bootID ?? '',
+    systemUUID: nodeInfo.systemUUID ?? '',
+    kubeletVersion: nodeInfo.kubeletVersion ?? '',
+    kernelVersion: nodeInfo.kernelVersion ?? '',
+    osImage: nodeInfo.osImage ?? '',
+    addresses: addresses.filter(a => a.type === 'InternalIP' || a.type === 'ExternalIP').map(a => a.address),
+    labels: node.metadata.labels ?? {},
+    annotations: node.metadata.annotations ?? {},
+  }
+}
+
+const podFacts = (pod: KubeObject): PodFacts => ({
+  namespace: pod.metadata.namespace ?? '',
+  name: pod.metadata.name,
+  uid: pod.metadata.uid,
+  node: (pod.spec as { nodeName?: string }).nodeName ?? '',
+  phase: (pod.status as { phase?: PodFacts['phase'] } | undefined)?.phase ?? 'Pending',
+  labels: pod.metadata.labels ?? {},
+  mirror: pod.metadata.annotations?.['kubernetes.io/config.mirror'] !== undefined,
+  ownerKind: pod.metadata.ownerReferences?.find(o => o.controller)?.kind ?? '',
+  terminating: pod.metadata.deletionTimestamp !== undefined,
+})
+
+const budgetFacts = (budget: KubeObject): BudgetFacts => ({
+  namespace: budget.metadata.namespace ?? '',
+  name: budget.metadata.name,
+  disruptionsAllowed: (budget.status as { disruptionsAllowed?: number } | undefined)?.disruptionsAllowed ?? 0,
+  matchLabels: (budget.spec as { selector?: { matchLabels?: Record<string, string> } }).selector?.matchLabels ?? {},
+})
+
+const imageVersion = (set: KubeObject): string => {
+  const image = (set.spec as { template: { spec: { containers: { image: string }[] } } }).template.spec.containers[0]?.image ?? ''
+  return image.replace(/@.*$/, '').split(':').at(-1)?.replace(/^v/, '') ?? ''
+}
+
+/** The Kubernetes API of the world's cluster, for one client. */
+export const createKube = (world: World, client: Client): Kube => {
+  const { store, site } = world
+  const call = <T>(name: keyof Kube, target: string, changes: boolean, run: () => Result<T>): Promise<Result<T>> =>
+    client.call({ port: 'kube', name, target, changes }, () => apiObjection(world) ?? run())
+
+  const daemonSet = (name: string) => store.get(RESOURCE.daemonSets, 'kube-system', name)
+  const changeNode = (
+    name: 'cordon' | 'uncordon' | 'unmark',
+    node: NodeFacts,
+    edit: (now: KubeObject, annotations: Record<string, string>) => Draft,
+  ) =>
+    call<void>(name, node.name, true, () => {
+      const now = store.get(RESOURCE.nodes, '', node.name)
+      if (!now) return failed('notFound', `nodes "${node.name}" not found`)
+      const { [ANNOTATION.cordonedBy]: _mark, ...annotations } = now.metadata.annotations ?? {}
+      const edited = edit(now, annotations)
+      const written = store.update(RESOURCE.nodes, {
+        ...edited,
+        metadata: { ...edited.metadata, uid: node.uid, resourceVersion: node.resourceVersion },
+      })
+      if (!written.ok) return failed(written.fault.code === 404 ? 'notFound' : 'conflict', written.fault.message)
+      site.journal.write(node.name, name, 'by Ichor')
+      return done
+    })
+
+  return {
+    version: () => call('version', '', false, () => ok(site.kubernetes())),
+    nodes: () => call('nodes', '', false, () => ok(store.list(RESOURCE.nodes).items.map(nodeFacts))),
+    podsOn: node =>
+      call('podsOn', node, false, () =>
+        ok(
+          store
+            .list(RESOURCE.pods)
+            .items.map(podFacts)
+            .filter(pod => pod.node === node),
+        ),
+      ),
+    budgets: () =>
+      call('budgets', '', false, () => {
+        countBudgets(site)
+        return ok(store.list(RESOURCE.budgets).items.map(budgetFacts))
+      }),
+    volumeAttachments: node =>
+      call('volumeAttachments', node, false, () =>
+        ok(
+          store
+            .list(RESOURCE.attachments)
+            .items.filter(a => (a.spec as { nodeName: string }).nodeName === node)
+            .map(a => a.metadata.name),
+        ),
+      ),
+    addons: () =>
+      call('addons', '', false, () => {
+        const cilium = daemonSet('cilium')
+        const config = store.get(RESOURCE.configMaps, 'kube-system', 'cilium-config')?.data as Record<string, string> | undefined
+        return ok({
+          cilium: cilium ? { version: imageVersion(cilium), config } : undefined,
+          kubeProxy: daemonSet('kube-proxy') !== undefined,
+        })
+      }),
+
+    cordon: (node, operationUid) =>
+      changeNode('cordon', node, (now, annotations) => ({
+        ...now,
+        metadata: { ...now.metadata, annotations: { ...annotations, [ANNOTATION.cordonedBy]: operationUid } },
+        spec: { ...(now.spec as object), unschedulable: true },
+      })),
+    uncordon: node =>
+      changeNode('uncordon', node, (now, annotations) => ({
+        ...now,
+        metadata: { ...now.metadata, annotations },
+        spec: { ...(now.spec as object), unschedulable: undefined },
+      })),
+    unmark: node => changeNode('unmark', node, (now, annotations) => ({ ...now, metadata: { ...now.metadata, annotations } })),
+
+    evict: pod =>
+      call<void>('evict', `${pod.namespace}/${pod.name}`, true, () => {
+        const evicted = world.evict(pod.namespace, pod.name, pod.uid)
+        // Gone, or replaced by a namesake: this very pod is no more.
+        if (evicted.ok || evicted.code === 404 || evicted.code === 409) return done
+        const cause = evicted.cause ? ` ${evicted.cause}` : ''
+        return failed('busy', `evict ${pod.namespace}/${pod.name}: ${evicted.message}${cause}`)
+      }),
+    deletePod: pod =>
+      call<void>('deletePod', `${pod.namespace}/${pod.name}`, true, () => {
+        const removed = store.remove(RESOURCE.pods, pod.namespace, pod.name, { uid: pod.uid })
+        if (removed.ok) site.journal.write(pod.node, 'pod-deleted', `${pod.namespace}/${pod.name}`)
+        return done
+      }),
+  }
+}

@@ -1,0 +1,102 @@
+import type { MachineStage } from '../ports/talos.ts'
+import type { Machine } from './machine.ts'
+import { setStage } from './machine.ts'
+import type { Site } from './site.ts'
+import { later } from './site.ts'
+
+export type SequenceName = 'boot' | 'shutdown' | 'upgrade' | 'reboot' | 'reset'
+
+/** Tasks of a phase run together. Without `run` the phase takes a moment and succeeds. */
+export type Phase = {
+  readonly name: string
+  readonly tasks: readonly string[]
+  /** Calls `end` once, with an error's text if it failed. May never call it. */
+  readonly run?: (end: (error?: string) => void) => void
+}
+
+export type Sequence = {
+  readonly name: SequenceName
+  readonly phases: readonly Phase[]
+  /** After the last phase, or after the one that failed; not when another sequence took over or the machine went down. */
+  readonly ended?: (error: string | undefined) => void
+}
+
+/** Which running sequences give way to a new one. Shutdown takes over anything. */
+const GIVES_WAY: Readonly<Record<SequenceName, readonly SequenceName[]>> = {
+  boot: ['reboot', 'reset', 'upgrade'],
+  reboot: ['reboot'],
+  reset: ['reboot'],
+  upgrade: [],
+  shutdown: [],
+}
+
+const STAGES: Readonly<Record<SequenceName, MachineStage>> = {
+  boot: 'booting',
+  reboot: 'rebooting',
+  reset: 'resetting',
+  upgrade: 'upgrading',
+  shutdown: 'shutting down',
+}
+
+/**
+ * Starts a sequence in the background, as all of Talos' actions do: true when it runs, false when another one holds the lock. The caller of the
+ * Talos API gets OK and the actor id either way.
+ */
+export const startSequence = (site: Site, machine: Machine, sequence: Sequence, actorID: string): boolean => {
+  const { journal, schedule } = site
+  const publish = machine.events.publish
+  const victim = machine.sequence
+  if (victim) {
+    const mayTakeOver = sequence.name === 'shutdown' || GIVES_WAY[victim.name as SequenceName].includes(sequence.name)
+    if (!mayTakeOver) {
+      const error = { code: 'LOCKED', message: 'sequence not started: locked' } as const
+      publish(schedule.now(), '', { type: 'SequenceEvent', sequence: sequence.name, action: 'NOOP', error })
+      journal.write(
+        machine.name,
+        'locked',
+        `${sequence.name}: ${victim.name} runs since ${((schedule.now() - victim.since) / 1000).toFixed(0)}s`,
+      )
+      return false
+    }
+    victim.abandoned = true
+    const error = { code: 'CANCELED', message: `sequence canceled: ${victim.name}` } as const
+    publish(schedule.now(), victim.actorID, { type: 'SequenceEvent', sequence: victim.name, action: 'NOOP', error })
+  }
+
+  const running = { name: sequence.name, actorID, phase: '', since: schedule.now(), abandoned: false }
+  machine.sequence = running
+  const { life } = machine
+  publish(schedule.now(), actorID, { type: 'SequenceEvent', sequence: sequence.name, action: 'START' })
+  setStage(site, machine, STAGES[sequence.name])
+
+  const finish = (error: string | undefined): void => {
+    publish(schedule.now(), actorID, { type: 'SequenceEvent', sequence: sequence.name, action: 'STOP' })
+    machine.sequence = undefined
+    if (error !== undefined) {
+      const fatal = { code: 'FATAL', message: `sequence failed: ${error}` } as const
+      publish(schedule.now(), actorID, { type: 'SequenceEvent', sequence: sequence.name, action: 'NOOP', error: fatal })
+      journal.write(machine.name, 'sequence-failed', `${sequence.name}: ${error}`)
+    }
+    sequence.ended?.(error)
+  }
+  const runPhase = (at: number): void => {
+    const phase = sequence.phases[at]
+    if (!phase) return finish(undefined)
+    running.phase = phase.name
+    publish(schedule.now(), actorID, { type: 'PhaseEvent', phase: phase.name, action: 'START' })
+    for (const task of phase.tasks) publish(schedule.now(), actorID, { type: 'TaskEvent', task, action: 'START' })
+    let ended = false
+    const end = (error?: string): void => {
+      if (ended || running.abandoned || machine.life !== life) return
+      ended = true
+      for (const task of phase.tasks) publish(schedule.now(), actorID, { type: 'TaskEvent', task, action: 'STOP' })
+      publish(schedule.now(), actorID, { type: 'PhaseEvent', phase: phase.name, action: 'STOP' })
+      if (error === undefined) return runPhase(at + 1)
+      finish(`error running phase ${at + 1} in ${sequence.name} sequence: task 1/${phase.tasks.length}: failed, ${error}`)
+    }
+    if (phase.run) phase.run(end)
+    else later(site, machine, site.durations.draw('task'), () => end())
+  }
+  runPhase(0)
+  return true
+}

@@ -1,0 +1,47 @@
+import type { Durations } from './durations.ts'
+import type { Etcd } from './etcd.ts'
+import type { Faults } from './faults.ts'
+import type { Registry } from './images.ts'
+import type { Journal } from './journal.ts'
+import type { Machine } from './machine.ts'
+import type { Store } from './store.ts'
+import type { Cancel, Schedule } from './time.ts'
+
+/** What changed at a machine: enough for those who live by it to look again. */
+export type Change =
+  /** The kubelet began to run. */
+  | 'kubelet-up'
+  /** The kubelet stopped, the machine went off, or its network was cut. */
+  | 'kubelet-down'
+  | 'stage'
+  | 'etcd'
+  | 'static-pods'
+  | 'services'
+  | 'node'
+
+/** The ground that all actors of one world stand on. */
+export type Site = {
+  readonly schedule: Schedule
+  readonly durations: Durations
+  readonly journal: Journal
+  readonly registry: Registry
+  readonly store: Store
+  readonly faults: Faults
+  readonly etcd: Etcd
+  readonly machines: readonly Machine[]
+  readonly clusterID: string
+  readonly clusterName: string
+  /** Version of the control plane's components, with `v`. */
+  readonly kubernetes: () => string
+  /** Tells all listeners, at once and in the order in which they came. The answer of `listen` unsubscribes. */
+  readonly tell: (machine: Machine, change: Change) => void
+  readonly listen: (listener: (machine: Machine, change: Change) => void) => () => void
+}
+
+/** Plans something that a machine does; it happens only if the machine has not gone down in between. */
+export const later = (site: Site, machine: Machine, delayMs: number, run: () => void): Cancel => {
+  const { life } = machine
+  return site.schedule.after(delayMs, () => {
+    if (machine.life === life) run()
+  })
+}

@@ -1,0 +1,55 @@
+import { RESOURCE, conditionOf } from './objects.ts'
+import type { Site } from './site.ts'
+import type { KubeObject } from './store.ts'
+
+type PodSpec = { nodeName?: string; volumes?: { persistentVolumeClaim?: { claimName: string } }[] }
+
+/** Claims that a pod uses, `namespace-claim`: the name of their volume in this world. */
+const volumesOf = (pod: KubeObject): readonly string[] =>
+  ((pod.spec as PodSpec).volumes ?? []).flatMap(v =>
+    v.persistentVolumeClaim ? [`pv-${pod.metadata.namespace ?? ''}-${v.persistentVolumeClaim.claimName}`] : [],
+  )
+
+type AttachmentSpec = { nodeName: string; source: { persistentVolumeName: string } }
+
+/** UIDs of attachments that are being taken away. */
+const detaching = new WeakMap<Site, Set<string>>()
+
+/** The attach-detach controller: a volume is attached where a pod that uses it runs, and detached a while after the last such pod is gone. */
+export const reconcileVolumes = (site: Site, again: () => void): void => {
+  const { store, schedule, durations, journal } = site
+  const under = detaching.get(site) ?? new Set<string>()
+  detaching.set(site, under)
+  const uses = (attachment: KubeObject): boolean => {
+    const spec = attachment.spec as AttachmentSpec
+    return store
+      .list(RESOURCE.pods)
+      .items.some(pod => (pod.spec as PodSpec).nodeName === spec.nodeName && volumesOf(pod).includes(spec.source.persistentVolumeName))
+  }
+  for (const pod of store.list(RESOURCE.pods).items) {
+    const { nodeName } = pod.spec as PodSpec
+    if (!nodeName || conditionOf(pod, 'Ready')?.status !== 'True') continue
+    for (const volume of volumesOf(pod)) {
+      const name = `csi-${volume}-${nodeName}`
+      if (store.get(RESOURCE.attachments, '', name)) continue
+      store.create(RESOURCE.attachments, {
+        apiVersion: 'storage.k8s.io/v1',
+        kind: 'VolumeAttachment',
+        metadata: { name },
+        spec: { attacher: 'csi.example.com', nodeName, source: { persistentVolumeName: volume } },
+        status: { attached: true },
+      })
+    }
+  }
+  for (const attachment of store.list(RESOURCE.attachments).items) {
+    const { name, uid } = attachment.metadata
+    if (under.has(uid) || uses(attachment)) continue
+    under.add(uid)
+    schedule.after(durations.draw('detachVolume'), () => {
+      under.delete(uid)
+      if (uses(attachment)) return again()
+      if (store.remove(RESOURCE.attachments, '', name, { uid }).ok)
+        journal.write((attachment.spec as AttachmentSpec).nodeName, 'detached', name)
+    })
+  }
+}
