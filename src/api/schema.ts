@@ -13,7 +13,7 @@ import { DURATION_PATTERN } from './duration.ts'
 export const celMatches = (pattern: string): string => `self.matches(r'${pattern}')`
 
 /** A pattern with a sentence, which zod and the API server both say instead of the regular expression. */
-const matching = (max: number, pattern: string, message: string) =>
+export const matching = (max: number, pattern: string, message: string) =>
   z
     .string()
     .max(max)
