@@ -24,6 +24,7 @@ type FieldSchema = {
   readonly anyOf?: readonly FieldSchema[]
   readonly items?: FieldSchema
   readonly properties?: Readonly<Record<string, FieldSchema>>
+  readonly 'x-kubernetes-validations'?: readonly { readonly message?: string }[]
 }
 
 /** Fields of the envelope that have no flag of their own: the commands set them. */
@@ -58,7 +59,7 @@ const flagsOf = (path: readonly string[], schema: FieldSchema, named: readonly s
   if (items?.type === 'object') return []
   const description =
     sentence(schema.description ?? '') +
-    (schema.default === undefined || isEmpty(schema.default) ? '' : ` (default ${String(schema.default)})`)
+    (schema.default === undefined || isEmpty(schema.default) ? '' : ` (default: ${JSON.stringify(schema.default).replaceAll('"', '')})`)
   const option =
     schema.type === 'boolean'
       ? new Option(`--${name}`, description)
@@ -119,6 +120,8 @@ const versionProblem = (text: string): string => {
 const expectation = (schema: FieldSchema, message: string): string => {
   const choices = schema.enum ?? schema.items?.enum
   if (choices) return `must be one of ${choices.join(', ')}`
+  const own = schema['x-kubernetes-validations']?.find(rule => rule.message)?.message
+  if (own) return own
   if (message.startsWith('must ')) return message
   return schema.description ? `${message} (${sentence(schema.description)})` : message
 }
@@ -146,7 +149,7 @@ const at = (object: unknown, path: readonly string[]): unknown =>
 // Help texts of options are no sentences: no full stop at the end, a small letter at the start.
 const sentence = (text: string): string => {
   const trimmed = text.trim().replace(/\.$/, '')
-  return /^[A-Z][a-z ]/.test(trimmed) ? trimmed.charAt(0).toLowerCase() + trimmed.slice(1) : trimmed
+  return /^[A-Z][a-z]* [a-z]/.test(trimmed) ? trimmed.charAt(0).toLowerCase() + trimmed.slice(1) : trimmed
 }
 
 const isEmpty = (value: unknown): boolean =>

@@ -1,0 +1,283 @@
+// An API server that is a map, and a terminal that is a list: what the tests of the CLI state and read.
+import picocolors from 'picocolors'
+import { stringify } from 'yaml'
+import { z } from 'zod'
+import type { ApiResult } from '../../adapters/kube/classify.ts'
+import { apiFault } from '../../adapters/kube/classify.ts'
+import type { Resource } from '../../adapters/kube/resource.ts'
+import type { ResourceDefinition } from '../../api/schema.ts'
+import { talosCluster } from '../../api/talos-cluster.ts'
+import { talosMachine } from '../../api/talos-machine.ts'
+import type { KindBlock } from '../../api/talos-operation.ts'
+import { talosOperation } from '../../api/talos-operation.ts'
+import type { FaultKind } from '../../ports/fault.ts'
+import { failed, ok } from '../../ports/fault.ts'
+import type { Api, KubeObject, Sight } from './api.ts'
+import { runCli } from './main.ts'
+import type { Plan } from './plan-view.ts'
+import { Stop } from './stop.ts'
+import type { Terminal } from './terminal.ts'
+
+export const bootTime = Date.parse('2026-03-01T14:00:00Z')
+
+/** A kind with all sorts of fields, so that the flags are tested without a real one. */
+export const testKind: KindBlock = {
+  name: 'talos',
+  block: 'talos',
+  summary: 'Upgrades Talos, one machine at a time.',
+  spec: z.object({
+    version: z
+      .string()
+      .max(32)
+      .regex(/^v\d+\.\d+\.\d+$/)
+      .meta({ description: 'The Talos version to install.' }),
+    schematic: z
+      .string()
+      .max(64)
+      .regex(/^[0-9a-f]{64}$/, 'must be 64 hexadecimal digits')
+      .optional()
+      .meta({ description: 'Image Factory schematic id.' }),
+    image: z.string().max(512).optional().meta({ description: 'The whole installer image.' }),
+    rebootMode: z.enum(['default', 'powercycle']).default('default').meta({ description: 'How machines are rebooted.' }),
+  }),
+}
+
+export type Bench = {
+  /** By `plural/namespace/name`. */
+  readonly objects: Map<string, KubeObject>
+  /** What a call of a verb on a type (`create talosoperations`, or `*`) is answered instead. */
+  readonly faults: Map<string, { kind: FaultKind; message: string; causes?: { reason: string; message: string; field: string }[] }>
+  readonly out: string[]
+  readonly err: string[]
+  /** Everything written to a live terminal, escape sequences too. */
+  readonly raw: string[]
+  readonly writes: string[]
+  readonly files: Map<string, string>
+  crds: KubeObject[]
+  plan: Plan | undefined
+  answers: string[]
+  canAsk: boolean
+  isLive: boolean
+  user: string | undefined
+  readonly run: (...argv: string[]) => Promise<number>
+  readonly put: (plural: string, object: { metadata: KubeObject['metadata']; spec?: unknown; status?: unknown }) => void
+  readonly change: (plural: string, name: string, change: (object: any) => void) => void
+  readonly remove: (plural: string, name: string) => void
+  /** Time passes, and what waits for it happens. */
+  readonly pass: (ms: number) => void
+  readonly interrupt: () => void
+  readonly lose: (why: string) => void
+}
+
+export const bench = (): Bench => {
+  const objects = new Map<string, KubeObject>()
+  const faults: Bench['faults'] = new Map()
+  const watchers = new Set<{ plural: string; namespace: string; name: string; notify: (sight: Sight) => void }>()
+  const tickers = new Set<() => void>()
+  const interrupts = new Set<() => void>()
+  let now = bootTime
+  let uid = 0
+
+  const key = (plural: string, namespace: string | undefined, name: string) => `${plural}/${namespace ?? ''}/${name}`
+  const tell = (plural: string, namespace: string, name: string) => {
+    const object = objects.get(key(plural, namespace, name))
+    for (const w of watchers)
+      if (w.plural === plural && w.namespace === namespace && w.name === name) w.notify(object ? { is: 'there', object } : { is: 'gone' })
+  }
+  const store = (plural: string, namespace: string | undefined, object: KubeObject): KubeObject => {
+    const before = objects.get(key(plural, namespace, object.metadata.name))
+    const isSame = before && JSON.stringify(before.spec) === JSON.stringify(object.spec)
+    const stored = {
+      ...object,
+      metadata: {
+        creationTimestamp: new Date(now).toISOString(),
+        uid: before?.metadata.uid ?? `uid-${++uid}`,
+        ...object.metadata,
+        generation: (before?.metadata.generation ?? 0) + (isSame ? 0 : 1),
+        ...(namespace ? { namespace } : {}),
+      },
+    }
+    objects.set(key(plural, namespace, object.metadata.name), stored)
+    tell(plural, namespace ?? '', object.metadata.name)
+    return stored
+  }
+  const refused = (
+    verb: string,
+    type: Resource,
+  ): { readonly ok: false; readonly fault: ReturnType<typeof apiFault>['fault'] } | undefined => {
+    const fault = faults.get(`${verb} ${type.plural}`) ?? faults.get(`* ${type.plural}`) ?? faults.get('*')
+    return fault && apiFault(fault.kind, fault.message, { causes: fault.causes ?? [] })
+  }
+  const absent = (type: Resource, name: string) => apiFault('notFound', `${type.plural} "${name}" not found`)
+  const select = (type: Resource, namespace: string | undefined) =>
+    [...objects]
+      .filter(([at]) => at.startsWith(`${type.plural}/`) && (namespace === undefined || at.split('/')[1] === namespace))
+      .map(([, object]) => object)
+  const wrap =
+    <A extends unknown[], T>(verb: string, run: (type: Resource, ...rest: A) => ApiResult<T>) =>
+    (type: Resource, ...rest: A): Promise<ApiResult<T>> =>
+      Promise.resolve(refused(verb, type) ?? run(type, ...rest))
+  const find = (type: Resource, namespace: string | undefined, name: string): ApiResult<KubeObject> => {
+    const object = objects.get(key(type.plural, namespace, name))
+    return object ? { ok: true, value: object } : absent(type, name)
+  }
+
+  const api: Api = {
+    get: wrap('get', find),
+    list: wrap('list', (type, namespace?: string) => ({ ok: true, value: select(type, namespace) })),
+    table: wrap('list', (type, namespace: string | undefined, name?: string) => {
+      const definition = definitions.find(one => one.plural === type.plural)
+      const columns = definition?.columns ?? []
+      const rows = select(type, namespace).filter(object => name === undefined || object.metadata.name === name)
+      return {
+        ok: true,
+        value: {
+          columnDefinitions: [
+            { name: 'Name', type: 'string', priority: 0 },
+            ...columns.map(column => ({ name: column.name, type: column.type, priority: column.priority ?? 0 })),
+          ],
+          rows: rows.map(object => ({ cells: [object.metadata.name, ...columns.map(column => valueAt(object, column.jsonPath))], object })),
+        },
+      }
+    }),
+    create: wrap('create', (type, namespace: string | undefined, object: object): ApiResult<KubeObject> => {
+      if (type.plural === 'selfsubjectreviews') {
+        return self.user
+          ? { ok: true, value: { metadata: { name: '' }, status: { userInfo: { username: self.user } } } }
+          : apiFault('unsupported', 'no such type')
+      }
+      const { name } = (object as KubeObject).metadata
+      if (objects.has(key(type.plural, namespace, name))) return apiFault('alreadyExists', `${type.plural} "${name}" already exists`)
+      self.writes.push(`create ${type.plural} ${name}`)
+      return { ok: true, value: store(type.plural, namespace, object as KubeObject) }
+    }),
+    patch: wrap('patch', (type, namespace: string | undefined, name: string, change: object): ApiResult<KubeObject> => {
+      const found = find(type, namespace, name)
+      if (!found.ok) return found
+      self.writes.push(`patch ${type.plural} ${name} ${JSON.stringify(change)}`)
+      return { ok: true, value: store(type.plural, namespace, merged(found.value, change) as KubeObject) }
+    }),
+    apply: wrap('patch', (type, namespace: string | undefined, name: string, object: object) => {
+      self.writes.push(`apply ${type.plural} ${name}`)
+      return { ok: true, value: store(type.plural, namespace, object as KubeObject) }
+    }),
+    delete: wrap('delete', (type, namespace: string | undefined, name: string): ApiResult<void> => {
+      if (!objects.delete(key(type.plural, namespace, name))) return absent(type, name)
+      self.writes.push(`delete ${type.plural} ${name}`)
+      tell(type.plural, namespace ?? '', name)
+      return { ok: true, value: undefined }
+    }),
+    watch: (type, namespace = '', name, notify) => {
+      const watcher = { plural: type.plural, namespace, name, notify }
+      watchers.add(watcher)
+      const object = objects.get(key(type.plural, namespace, name))
+      notify(object ? { is: 'there', object } : { is: 'gone' })
+      return () => watchers.delete(watcher)
+    },
+    serverVersion: () =>
+      Promise.resolve(refused('get', { group: '', version: 'v1', plural: 'version', kind: '' }) ?? { ok: true, value: 'v1.36.2' }),
+  }
+
+  const self: Bench = {
+    objects,
+    faults,
+    out: [],
+    err: [],
+    raw: [],
+    writes: [],
+    files: new Map(),
+    crds: [],
+    plan: undefined,
+    answers: [],
+    canAsk: false,
+    isLive: false,
+    user: 'alice@example.org',
+    run: (...argv) => {
+      const terminal: Terminal = {
+        out: line => void self.out.push(...line.split('\n')),
+        err: line => void self.err.push(...line.split('\n')),
+        raw: text => void self.raw.push(text),
+        isLive: self.isLive,
+        canAsk: self.canAsk,
+        width: () => 100,
+        height: () => 30,
+        colors: picocolors.createColors(false),
+        ask: question => {
+          self.err.push(question)
+          return Promise.resolve(self.answers.shift() ?? '')
+        },
+        onInterrupt: run => {
+          interrupts.add(run)
+          return () => interrupts.delete(run)
+        },
+        now: () => now,
+        every: (_, run) => {
+          tickers.add(run)
+          return () => tickers.delete(run)
+        },
+      }
+      return runCli(argv, {
+        terminal,
+        calledAs: 'ichor',
+        version: '0.1.0',
+        kinds: [testKind],
+        connect: () => Promise.resolve({ api, server: 'https://10.0.0.1:6443', namespace: undefined, user: 'admin@home' }),
+        plan: () => Promise.resolve(self.plan ? ok(self.plan) : failed('forbidden', 'secrets "home-talosconfig" is forbidden')),
+        readFile: path => {
+          const text = self.files.get(path)
+          return text === undefined ? Promise.reject(new Stop('error', `there is no file ${path}`)) : Promise.resolve(text)
+        },
+        crds: () => Promise.resolve(self.crds),
+        yaml: value => Promise.resolve(stringify(value)),
+      })
+    },
+    put: (plural, object) => void store(plural, object.metadata.namespace ?? 'ichor-system', object),
+    change: (plural, name, change) => {
+      const object = structuredClone(objects.get(key(plural, 'ichor-system', name)))
+      change(object)
+      objects.set(key(plural, 'ichor-system', name), object!)
+      tell(plural, 'ichor-system', name)
+    },
+    remove: (plural, name) => {
+      objects.delete(key(plural, 'ichor-system', name))
+      tell(plural, 'ichor-system', name)
+    },
+    pass: ms => {
+      now += ms
+      for (const run of tickers) run()
+    },
+    interrupt: () => {
+      for (const run of interrupts) run()
+    },
+    lose: why => {
+      for (const watcher of watchers) watcher.notify({ is: 'unseen', why })
+    },
+  }
+  return self
+}
+
+const definitions: readonly ResourceDefinition[] = [talosOperation([testKind]), talosCluster, talosMachine]
+
+// As far as our print columns go: names, and one condition by its type.
+const valueAt = (object: unknown, path: string): unknown => {
+  const [, type] = /\[\?\(@\.type=="(\w+)"\)\]/.exec(path) ?? []
+  if (type) {
+    const conditions = (object as { status?: { conditions?: { type: string; status: string }[] } }).status?.conditions ?? []
+    return conditions.find(condition => condition.type === type)?.status
+  }
+  return path
+    .split('.')
+    .filter(Boolean)
+    .reduce<unknown>((inner, name) => (inner as Record<string, unknown> | undefined)?.[name], object)
+}
+
+/** RFC 7386. */
+const merged = (target: unknown, patch: unknown): unknown => {
+  if (typeof patch !== 'object' || patch === null || Array.isArray(patch)) return patch
+  const result: Record<string, unknown> = { ...(typeof target === 'object' && target !== null ? target : {}) }
+  for (const [name, value] of Object.entries(patch)) {
+    if (value === null) delete result[name]
+    else result[name] = merged(result[name], value)
+  }
+  return result
+}
