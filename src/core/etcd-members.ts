@@ -1,0 +1,60 @@
+import type { EtcdMember, EtcdView } from '../ports/talos.ts'
+import type { Result } from '../ports/fault.ts'
+
+/** One control plane and what its own etcd answered. */
+export type ControlPlaneView = {
+  readonly name: string
+  readonly address: string
+  /** All addresses of the machine, where more than one is known. */
+  readonly addresses?: readonly string[]
+  readonly view: Result<EtcdView>
+}
+
+/** Views of those that answered. */
+export type Answered = ControlPlaneView & { readonly view: { readonly ok: true; readonly value: EtcdView } }
+export const answered = (controlPlanes: readonly ControlPlaneView[]): readonly Answered[] =>
+  controlPlanes.filter((c): c is Answered => c.view.ok)
+
+/** The host of a peer URL (`https://[fd00::1]:2380`), as addresses are compared here. */
+export const peerHost = (url: string): string => {
+  const host = /^[a-z]+:\/\/(\[[^\]]*\]|[^:/]*)/i.exec(url)?.[1] ?? url
+  return plainAddress(host)
+}
+
+const plainAddress = (address: string): string =>
+  address
+    .replace(/^\[|\]$/g, '')
+    .replace(/%.*$/, '')
+    .toLowerCase()
+
+/**
+ * The machine that a member runs on: by the member id which the machine itself names, else by peer address. Never by name: member names are
+ * host names as Talos spells them, Node names are lower case, and either may be fully qualified.
+ */
+export const machineOf = (member: EtcdMember, controlPlanes: readonly ControlPlaneView[]): ControlPlaneView | undefined =>
+  controlPlanes.find(c => c.view.ok && c.view.value.status.memberID === member.id) ??
+  controlPlanes.find(c => {
+    const addresses = new Set([c.address, ...(c.addresses ?? [])].map(plainAddress))
+    return member.peerURLs.some(url => addresses.has(peerHost(url)))
+  })
+
+/** The member id of the leader, where all that answered name the same; undefined else. */
+export const agreedLeader = (controlPlanes: readonly ControlPlaneView[]): string | undefined => {
+  const leaders = new Set(answered(controlPlanes).map(c => c.view.value.status.leader))
+  const [leader] = leaders
+  return leaders.size === 1 && leader !== undefined && leader !== '' ? leader : undefined
+}
+
+/** The name of the control plane that leads etcd; undefined where there is no leader, no agreement, or it runs on no machine that we know. */
+export const leaderName = (controlPlanes: readonly ControlPlaneView[]): string | undefined => {
+  const leader = agreedLeader(controlPlanes)
+  if (leader === undefined) return undefined
+  const own = answered(controlPlanes).find(c => c.view.value.status.memberID === leader)
+  if (own !== undefined) return own.name
+  const member = answered(controlPlanes)
+    .flatMap(c => c.view.value.members)
+    .find(m => m.id === leader)
+  return member && machineOf(member, controlPlanes)?.name
+}
+
+export const isLeader = (controlPlanes: readonly ControlPlaneView[], name: string): boolean => leaderName(controlPlanes) === name
