@@ -1,0 +1,130 @@
+import { isFields } from './fields.ts'
+import type { Fields } from './fields.ts'
+import { fieldsAt, textAt } from './fields.ts'
+import { prune, withDefaults } from './prune.ts'
+import type { FieldFault } from './refusal.ts'
+import { badRequest, invalid, Refusal, resourceName } from './refusal.ts'
+import type { ResourceType } from './resource-types.ts'
+import { apiVersionOf } from './resource-types.ts'
+import { ruleFaults } from './rules.ts'
+import { invalidValue, required, schemaFaults } from './validate.ts'
+
+export type User = { readonly name: string; readonly groups: readonly string[] }
+
+/** A write as a policy sees it. `object` is absent for a deletion, `old` for a creation. */
+export type AdmissionRequest = {
+  readonly operation: 'CREATE' | 'UPDATE' | 'DELETE'
+  readonly user: User
+  /** As the store names it: `pods`, `talosoperations.ichor.maesh.dev`. */
+  readonly resource: string
+  readonly subresource: string
+  readonly namespace: string
+  readonly name: string
+  readonly object?: Fields
+  readonly old?: Fields
+}
+
+/** As a ValidatingAdmissionPolicy refuses: the policy and its binding are named to the user. */
+export type Denial = {
+  readonly policy: string
+  readonly binding?: string
+  readonly message: string
+  readonly reason?: 'Invalid' | 'Forbidden'
+}
+
+export type Admission = {
+  readonly validate?: (request: AdmissionRequest) => Denial | undefined
+  /** More rules of one resource, as sentences about its spec. */
+  readonly rules?: Readonly<Record<string, (object: Fields, old: Fields | undefined) => readonly string[]>>
+}
+
+const SUBDOMAIN = /^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$/
+const SUBDOMAIN_WORDS =
+  "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start and end with an alphanumeric character (e.g. 'example.com', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')"
+
+const nameFaults = (object: Fields): FieldFault[] => {
+  const name = textAt(object, 'metadata', 'name')
+  if (name === '') return [{ ...required('metadata.name'), message: 'Required value: name or generateName is required' }]
+  if (name.length > 253) return [invalidValue('metadata.name', name, 'must be no more than 253 bytes')]
+  return SUBDOMAIN.test(name) ? [] : [invalidValue('metadata.name', name, SUBDOMAIN_WORDS)]
+}
+
+const LABEL_VALUE = /^(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?$/
+const LABEL_WORDS =
+  "a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character (e.g. 'MyValue',  or 'my_value',  or '12345', regex used for validation is '(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?')"
+
+const labelFaults = (object: Fields): FieldFault[] =>
+  Object.values(fieldsAt(object, 'metadata', 'labels')).flatMap(value =>
+    typeof value === 'string' && LABEL_VALUE.test(value) ? [] : [invalidValue('metadata.labels', value, LABEL_WORDS)],
+  )
+
+/** The body of a write as an object of its type: kind, version, name and namespace agree with the path. */
+export const decoded = (type: ResourceType, body: unknown, place: { namespace: string; name: string }): Fields => {
+  if (!isFields(body)) throw badRequest('the object provided is unrecognized (must be of type ' + type.kind + '): not a JSON object')
+  const [kind, apiVersion] = [textAt(body, 'kind') || type.kind, textAt(body, 'apiVersion') || apiVersionOf(type)]
+  if (kind !== type.kind || apiVersion !== apiVersionOf(type)) {
+    const words = `${type.kind} in version "${type.version}" cannot be handled as a ${type.kind}: converting (${apiVersion}, Kind=${kind}) to (${apiVersionOf(type)}, Kind=${type.kind}): unknown conversion`
+    throw badRequest(words)
+  }
+  const metadata = fieldsAt(body, 'metadata')
+  const namespace = textAt(metadata, 'namespace')
+  if (type.namespaced && namespace !== '' && namespace !== place.namespace) {
+    throw badRequest(`the namespace of the provided object does not match the namespace sent on the request`)
+  }
+  const name = textAt(metadata, 'name')
+  if (place.name !== '' && name !== '' && name !== place.name) {
+    throw badRequest(`the name of the object (${name}) does not match the name on the URL (${place.name})`)
+  }
+  return {
+    ...body,
+    kind,
+    apiVersion,
+    metadata: {
+      ...metadata,
+      ...(place.name === '' ? {} : { name: place.name }),
+      ...(type.namespaced ? { namespace: place.namespace } : { namespace: undefined }),
+    },
+  }
+}
+
+/** Unknown fields are dropped; how the client asked about them decides whether it hears of it. */
+export const pruned = (type: ResourceType, object: Fields, strictness: string, warn: (text: string) => void): Fields => {
+  if (!type.custom) return object
+  const { value, unknown } = prune(type.custom.schema, object)
+  if (unknown.length > 0 && strictness === 'Strict') {
+    const words = unknown.map(field => `unknown field "${field}"`).join(', ')
+    throw badRequest(`${type.kind} in version "${type.version}" cannot be handled as a ${type.kind}: strict decoding error: ${words}`)
+  }
+  if (strictness !== 'Ignore') for (const field of unknown) warn(`unknown field "${field}"`)
+  return withDefaults(type.custom.schema, value) as Fields
+}
+
+/** Throws what speaks against an object: its name, its schema, its rules. */
+export const checkObject = (type: ResourceType, object: Fields, old: Fields | undefined, admission: Admission): void => {
+  const faults = [...(old ? [] : nameFaults(object)), ...labelFaults(object)]
+  if (type.custom) {
+    const broken = schemaFaults(type.custom.schema, object)
+    faults.push(...broken)
+    if (broken.length === 0) faults.push(...ruleFaults(type.custom.schema, object, old))
+    else faults.push({ field: '<nil>', reason: 'FieldValueInvalid', message: UNCHECKED })
+  }
+  for (const message of admission.rules?.[type.shelf]?.(object, old) ?? []) faults.push(invalidValue('spec', 'object', message))
+  if (faults.length > 0) throw invalid(type, textAt(object, 'metadata', 'name'), faults)
+}
+
+const UNCHECKED =
+  'Invalid value: null: some validation rules were not checked because the object was invalid; correct the existing errors to complete validation'
+
+/** Asks the policies of the cluster. */
+export const admit = (type: ResourceType, request: AdmissionRequest, admission: Admission): void => {
+  const denial = admission.validate?.(request)
+  if (!denial) return
+  const { policy, binding = policy, message, reason = 'Invalid' } = denial
+  const words = `ValidatingAdmissionPolicy '${policy}' with binding '${binding}' denied request: ${message}`
+  throw new Refusal(reason === 'Invalid' ? 422 : 403, reason, `${resourceName(type)} "${request.name}" is forbidden: ${words}`, {
+    name: request.name,
+    ...(type.group === '' ? {} : { group: type.group }),
+    kind: type.plural,
+    causes: [{ message: words }],
+  })
+}

@@ -1,0 +1,128 @@
+import type { KubeObject, RemoveOptions, Store } from '../world/store.ts'
+import { admit } from './admission.ts'
+import { fieldsAt, textAt, valueAt } from './fields.ts'
+import { objectSelector } from './select.ts'
+import { badRequest, fromStore, notFound, Refusal } from './refusal.ts'
+import type { ResourceType } from './resource-types.ts'
+import type { World, Write } from './write.ts'
+import { currentObject } from './write.ts'
+import { served } from './view.ts'
+
+/** DeleteOptions from the body, or from the query where there is none. */
+export const deleteOptions = (body: unknown, query: URLSearchParams): RemoveOptions => {
+  const asked =
+    valueAt(body, 'gracePeriodSeconds') ?? (query.has('gracePeriodSeconds') ? Number(query.get('gracePeriodSeconds')) : undefined)
+  const conditions = fieldsAt(body, 'preconditions')
+  return {
+    uid: textAt(conditions, 'uid') || undefined,
+    resourceVersion: textAt(conditions, 'resourceVersion') || undefined,
+    gracePeriodSeconds: typeof asked === 'number' ? asked : undefined,
+  }
+}
+
+/** Types whose deletion answers with the object; the others answer with a Status. */
+const ANSWERED_BY_OBJECT = ['pods', 'services', 'serviceaccounts']
+
+const success = (type: ResourceType, object: KubeObject) => ({
+  kind: 'Status',
+  apiVersion: 'v1',
+  metadata: {},
+  status: 'Success',
+  details: { name: object.metadata.name, ...(type.group === '' ? {} : { group: type.group }), kind: type.plural, uid: object.metadata.uid },
+})
+
+/** Without a namespace controller, what is in a namespace goes with it at once. */
+const emptyNamespace = (store: Store, shelves: readonly string[], namespace: string): void => {
+  for (const shelf of shelves) {
+    for (const { metadata } of store.list(shelf, namespace).items) store.remove(shelf, namespace, metadata.name, { gracePeriodSeconds: 0 })
+  }
+}
+
+export const deleteObject = (world: World, write: Write, options: RemoveOptions, shelves: readonly string[]): { body: unknown } => {
+  const { type } = write
+  const current = currentObject(world, write)
+  admit(
+    type,
+    {
+      operation: 'DELETE',
+      user: write.user,
+      resource: type.shelf,
+      subresource: '',
+      namespace: write.namespace,
+      name: write.name,
+      old: current,
+    },
+    world.admission,
+  )
+  if (write.dryRun) return { body: success(type, current) }
+  if (type.shelf === 'namespaces') emptyNamespace(world.store, shelves, write.name)
+  const result = world.store.remove(type.shelf, write.namespace, write.name, options)
+  if (!result.ok) throw fromStore(type, write.name, result.fault)
+  const stays = world.store.get(type.shelf, write.namespace, write.name) !== undefined
+  const whole = stays || ANSWERED_BY_OBJECT.includes(type.shelf)
+  return { body: whole ? served(type, result.value) : success(type, result.value) }
+}
+
+/** What became of an eviction that the world decides on. */
+export type EvictionOutcome =
+  | { readonly evicted: true }
+  | { readonly evicted: false; readonly code: 429 | 500; readonly message: string; readonly budget?: string }
+
+export type Evict = (namespace: string, name: string, options: RemoveOptions) => EvictionOutcome
+
+const BUDGETS = 'poddisruptionbudgets.policy'
+
+const blocked = (budget: string, message: string): Refusal =>
+  new Refusal(429, 'TooManyRequests', "Cannot evict pod as it would violate the pod's disruption budget.", {
+    causes: [{ reason: 'DisruptionBudget', message: message || `The disruption budget ${budget} does not allow evictions now.` }],
+  })
+
+/** A PodDisruptionBudget's own count decides, as it stands in its status; who computes it is not here. */
+const spendBudget = (store: Store, pod: KubeObject): void => {
+  const labels = pod.metadata.labels ?? {}
+  const budgets = store
+    .list(BUDGETS, pod.metadata.namespace)
+    .items.filter(budget => objectSelector(valueAt(budget, 'spec', 'selector'))(labels))
+  if (budgets.length > 1) {
+    const words = 'This pod has more than one PodDisruptionBudget, which the eviction subresource does not support.'
+    throw new Refusal(500, 'InternalError', `Internal error occurred: ${words}`, { causes: [{ message: words }] })
+  }
+  const [budget] = budgets
+  if (!budget) return
+  const status = fieldsAt(budget, 'status')
+  const allowed = typeof status['disruptionsAllowed'] === 'number' ? status['disruptionsAllowed'] : 0
+  if (allowed <= 0) {
+    const [desired, healthy] = [Number(status['desiredHealthy'] ?? 0), Number(status['currentHealthy'] ?? 0)]
+    throw blocked(
+      budget.metadata.name,
+      `The disruption budget ${budget.metadata.name} needs ${desired} healthy pods and has ${healthy} currently`,
+    )
+  }
+  const disruptedPods = {
+    ...fieldsAt(status, 'disruptedPods'),
+    [pod.metadata.name]: `${new Date(store.now()).toISOString().slice(0, 19)}Z`,
+  }
+  const written = store.update(BUDGETS, { ...budget, status: { ...status, disruptionsAllowed: allowed - 1, disruptedPods } })
+  if (!written.ok) throw blocked(budget.metadata.name, '')
+}
+
+/** POST to pods/eviction. */
+export const evictPod = (world: World, write: Write, body: unknown, evict: Evict | undefined): unknown => {
+  const pod = currentObject(world, write)
+  const name = textAt(body, 'metadata', 'name')
+  if (name !== write.name) throw badRequest(`name in URL does not match name in Eviction object`)
+  const options = deleteOptions(valueAt(body, 'deleteOptions'), new URLSearchParams())
+  const evicted = { kind: 'Status', apiVersion: 'v1', metadata: {}, status: 'Success', code: 201 }
+  if (write.dryRun) return evicted
+  if (evict) {
+    const outcome = evict(write.namespace, write.name, options)
+    if (outcome.evicted) return evicted
+    if (outcome.code === 429) throw blocked(outcome.budget ?? '', outcome.message)
+    throw new Refusal(500, 'InternalError', `Internal error occurred: ${outcome.message}`, { causes: [{ message: outcome.message }] })
+  }
+  const finished = ['Succeeded', 'Failed', 'Pending'].includes(textAt(pod, 'status', 'phase'))
+  if (!finished && pod.metadata.deletionTimestamp === undefined) spendBudget(world.store, pod)
+  const result = world.store.remove('pods', write.namespace, write.name, options)
+  if (!result.ok) throw result.fault.code === 404 ? notFound(write.type, write.name) : fromStore(write.type, write.name, result.fault)
+  return evicted
+}

@@ -1,0 +1,212 @@
+import { randomUUID } from 'node:crypto'
+import { frozen, same } from '../world/json.ts'
+import type { Draft, KubeObject, Store } from '../world/store.ts'
+import type { Admission, User } from './admission.ts'
+import { admit, checkObject, decoded, pruned } from './admission.ts'
+import { applied } from './apply.ts'
+import { CRD_SHELF } from './catalog.ts'
+import { establishedCrd } from './crd-status.ts'
+import type { Fields } from './fields.ts'
+import { fieldsAt, isFields, textAt, valueAt } from './fields.ts'
+import type { Leaf } from './field-set.ts'
+import { jsonPatch } from './json-patch.ts'
+import { recordWrite } from './managed-fields.ts'
+import { mergePatch } from './merge-patch.ts'
+import { badRequest, fromStore, invalid, notFound, Refusal, unsupportedMediaType } from './refusal.ts'
+import type { ResourceType } from './resource-types.ts'
+import { apiVersionOf, hasStatus } from './resource-types.ts'
+import { strategicPatch } from './strategic-patch.ts'
+import { invalidValue } from './validate.ts'
+import { prepared, preparedUpdate, served, stored } from './view.ts'
+
+/** One write request, past authentication and authorisation. */
+export type Write = {
+  readonly type: ResourceType
+  readonly namespace: string
+  readonly name: string
+  readonly subresource: string
+  readonly user: User
+  /** What managedFields call the writer. */
+  readonly manager: string
+  readonly dryRun: boolean
+  /** Strict, Warn or Ignore. */
+  readonly strictness: string
+  readonly force: boolean
+  readonly warn: (text: string) => void
+}
+
+export type World = { readonly store: Store; readonly admission: Admission }
+
+const timestamp = (world: World): string => `${new Date(world.store.now()).toISOString().slice(0, 19)}Z`
+
+const shapeOf = (type: ResourceType) => ({ kind: type.kind, schema: type.custom?.schema })
+
+const withManagers = (world: World, write: Write, before: Fields | undefined, after: Fields, owned?: readonly Leaf[]): Fields => {
+  const managed = recordWrite(before, after, {
+    manager: {
+      name: write.manager,
+      operation: owned ? 'Apply' : 'Update',
+      apiVersion: apiVersionOf(write.type),
+      subresource: write.subresource || undefined,
+    },
+    shape: shapeOf(write.type),
+    time: timestamp(world),
+    owned,
+  })
+  // Who empties the list asks for it to be forgotten, as the real server has it.
+  return { ...after, metadata: { ...fieldsAt(after, 'metadata'), managedFields: managed } }
+}
+
+const asked = (write: Write) => ({
+  user: write.user,
+  resource: write.type.shelf,
+  subresource: write.subresource,
+  namespace: write.namespace,
+})
+
+/** Creates an object; 404 where its namespace is not there. */
+export const createObject = (world: World, write: Write, body: unknown, owned?: readonly Leaf[]): KubeObject => {
+  const { type } = write
+  let object = decoded(type, body, write)
+  const metadata = fieldsAt(object, 'metadata')
+  if (textAt(metadata, 'resourceVersion') !== '') throw badRequest('resourceVersion should not be set on objects to be created')
+  if (type.namespaced && !world.store.get('namespaces', '', write.namespace)) throw notFound(NAMESPACES, write.namespace)
+  object = prepared(type, pruned(type, object, write.strictness, write.warn))
+  if (type.shelf === CRD_SHELF) object = establishedCrd(object, timestamp(world))
+  const generated = textAt(metadata, 'name') === '' ? textAt(metadata, 'generateName') : ''
+  checkObject(type, generated === '' ? object : { ...object, metadata: { ...metadata, name: `${generated}x` } }, undefined, world.admission)
+  const name = textAt(metadata, 'name')
+  admit(type, { ...asked(write), operation: 'CREATE', name, object }, world.admission)
+  const draft = stored(type, withManagers(world, write, undefined, object, owned)) as Draft
+  if (write.dryRun) {
+    if (world.store.get(type.shelf, write.namespace, name)) {
+      throw new Refusal(409, 'AlreadyExists', `${type.shelf} "${name}" already exists`, { name, kind: type.plural })
+    }
+    const unsaved = { uid: randomUUID(), creationTimestamp: timestamp(world), generation: 1, resourceVersion: '' }
+    return served(type, frozen({ ...draft, metadata: { ...draft.metadata, ...unsaved } }) as KubeObject)
+  }
+  const result = world.store.create(type.shelf, draft)
+  if (!result.ok) throw fromStore(type, name, result.fault)
+  return served(type, result.value)
+}
+
+const NAMESPACES = { group: '', plural: 'namespaces', kind: 'Namespace' }
+
+/** Types whose update must name the version that it was made from. */
+const CONDITIONAL = ['leases', 'poddisruptionbudgets', 'volumeattachments', 'customresourcedefinitions']
+
+export const currentObject = (world: World, write: Pick<Write, 'type' | 'namespace' | 'name'>): KubeObject => {
+  const current = world.store.get(write.type.shelf, write.namespace, write.name)
+  if (!current) throw notFound(write.type, write.name)
+  return current
+}
+
+/** The object after a write to one of its two halves: status is written through its own path only. */
+const halves = (write: Write, old: Fields, next: Fields): Fields => {
+  if (write.subresource === 'status') {
+    const metadata = write.type.custom
+      ? {
+          ...fieldsAt(old, 'metadata'),
+          resourceVersion: valueAt(next, 'metadata', 'resourceVersion'),
+          uid: valueAt(next, 'metadata', 'uid'),
+        }
+      : valueAt(next, 'metadata')
+    return { ...old, status: next['status'], metadata }
+  }
+  return hasStatus(write.type) ? { ...next, status: old['status'] } : next
+}
+
+const replace = (world: World, write: Write, current: KubeObject, body: unknown, owned?: readonly Leaf[]): KubeObject => {
+  const { type } = write
+  const old = served(type, current)
+  let next = halves(write, old, preparedUpdate(type, pruned(type, decoded(type, body, write), write.strictness, write.warn)))
+  if (type.shelf === CRD_SHELF && write.subresource === '') next = establishedCrd(next, timestamp(world))
+  checkObject(type, next, old, world.admission)
+  const settled = sameButManaged(next, old)
+  const managed =
+    settled && !owned
+      ? { ...next, metadata: { ...fieldsAt(next, 'metadata'), managedFields: old.metadata.managedFields } }
+      : withManagers(world, write, old, next, owned)
+  admit(type, { ...asked(write), operation: 'UPDATE', name: write.name, object: next, old }, world.admission)
+  const draft = stored(type, managed) as Draft
+  if (write.dryRun) return served(type, frozen({ ...draft, metadata: { ...old.metadata, ...draft.metadata } }) as KubeObject)
+  const result = world.store.update(type.shelf, draft)
+  if (!result.ok) throw fromStore(type, write.name, result.fault)
+  return served(type, result.value)
+}
+
+const SERVERS = [
+  'managedFields',
+  'resourceVersion',
+  'uid',
+  'generation',
+  'creationTimestamp',
+  'deletionTimestamp',
+  'deletionGracePeriodSeconds',
+  'selfLink',
+]
+const plain = (object: Fields): Fields => ({
+  ...object,
+  metadata: Object.fromEntries(
+    Object.entries(fieldsAt(object, 'metadata')).filter(([field, value]) => !SERVERS.includes(field) && value !== undefined),
+  ),
+})
+const sameButManaged = (a: Fields, b: Fields): boolean => same(plain(a), plain(b))
+
+/** PUT. */
+export const replaceObject = (world: World, write: Write, body: unknown): KubeObject => {
+  const { type } = write
+  const current = currentObject(world, write)
+  const version = textAt(body, 'metadata', 'resourceVersion')
+  if (version === '' && (type.custom || CONDITIONAL.includes(type.plural))) {
+    const zero = type.custom ? 0 : ''
+    throw invalid(type, write.name, [invalidValue('metadata.resourceVersion', zero, 'must be specified for an update')])
+  }
+  return replace(world, write, current, body)
+}
+
+export const PATCH_TYPES = [
+  'application/json-patch+json',
+  'application/merge-patch+json',
+  'application/strategic-merge-patch+json',
+  'application/apply-patch+yaml',
+]
+
+/** PATCH, by its content type. Answers whether the object was created, which only apply does. */
+export const patchObject = (world: World, write: Write, contentType: string, patch: unknown): { object: KubeObject; created: boolean } => {
+  const { type } = write
+  if (contentType === 'application/apply-patch+yaml') return applyObject(world, write, patch)
+  const current = currentObject(world, write)
+  const old = served(type, current)
+  const changed = (): unknown => {
+    switch (contentType) {
+      case 'application/json-patch+json':
+        return jsonPatch(old, patch)
+      case 'application/merge-patch+json':
+        return mergePatch(old, patch)
+      case 'application/strategic-merge-patch+json':
+        if (type.custom) throw unsupportedMediaType(PATCH_TYPES.filter(each => !each.includes('strategic')))
+        return strategicPatch(type.kind, old, patch)
+      default:
+        throw unsupportedMediaType(type.custom ? PATCH_TYPES.filter(each => !each.includes('strategic')) : PATCH_TYPES)
+    }
+  }
+  return { object: replace(world, write, current, changed()), created: false }
+}
+
+const applyObject = (world: World, write: Write, patch: unknown): { object: KubeObject; created: boolean } => {
+  const { type } = write
+  const config = decoded(type, isFields(patch) ? patch : {}, write)
+  const manager = {
+    name: write.manager,
+    operation: 'Apply' as const,
+    apiVersion: apiVersionOf(type),
+    subresource: write.subresource || undefined,
+  }
+  const current = world.store.get(type.shelf, write.namespace, write.name)
+  const live: Fields = current ? served(type, current) : {}
+  const { object, owned } = applied(live, config, { manager, shape: shapeOf(type), force: write.force })
+  if (current) return { object: replace(world, write, current, object, owned), created: false }
+  if (write.subresource !== '') throw notFound(type, write.name)
+  return { object: createObject(world, write, object, owned), created: true }
+}
