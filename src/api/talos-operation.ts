@@ -112,6 +112,7 @@ export const target = z.object({
   step: text(63).optional().meta({ description: 'The step it is in.' }),
   stepStartedAt: timestamp().optional().meta({ description: 'When that step became current.' }),
   actedAt: timestamp().optional().meta({ description: "When the step's act was intended last. Written before the act." }),
+  firstActedAt: timestamp().optional().meta({ description: "When the step's act was intended first; the time that its effect may take runs from here." }),
   attempts: int32().optional().meta({ description: 'How often the current step was intended.' }),
   stableSince: timestamp().optional().meta({ description: 'Since when the condition of a step that asks for stability has held.' }),
   before: machineState.optional().meta({ description: 'What the machine was before its first act.' }),
@@ -154,6 +155,7 @@ export const operationStatus = z.object({
   preflight: z
     .object({
       checkedAt: timestamp().meta({ description: 'When the checks ran last.' }),
+      underLock: z.boolean().meta({ description: 'Whether they ran with the cluster lock held, so that nothing could change behind them.' }),
       talos: versionRange.optional().meta({ description: 'Talos versions found.' }),
       kubernetes: versionRange.optional().meta({ description: 'Kubernetes versions found.' }),
       etcd: versionRange.optional().meta({ description: 'etcd versions found.' }),

@@ -1,0 +1,243 @@
+import type { Condition, OperationStatus, Receipt, RecordedRefusal, TalosOperation, Target } from '../api/talos-operation.ts'
+import type { TargetPhase } from '../api/phases.ts'
+import { isFinished } from '../api/phases.ts'
+import type { Reason } from '../api/reasons.ts'
+import { REASONS } from '../api/reasons.ts'
+import type { Candidate, Checked, Step } from './kind.ts'
+import { displayName } from './world.ts'
+
+/**
+ * Reading and writing an operation's status as functions. Status is the only memory there is: what was chosen, what was intended, and what only
+ * the answer of a long act said. Every function answers a new status; none changes the one it was given.
+ */
+
+export const iso = (ms: number): string => new Date(ms).toISOString()
+export const ms = (time: string | undefined): number => (time === undefined ? 0 : Date.parse(time))
+
+const HISTORY = 20
+
+const told = (status: OperationStatus, now: number, message: string): OperationStatus => ({
+  ...status,
+  history: [...(status.history ?? []), { at: iso(now), message: message.slice(0, 512) }].slice(-HISTORY),
+})
+
+const without = <T extends object, K extends keyof T>(value: T, ...keys: readonly K[]): Omit<T, K> => {
+  const copy = { ...value }
+  for (const key of keys) delete copy[key]
+  return copy
+}
+
+export const targetsOf = (status: OperationStatus): readonly Target[] => status.machines ?? []
+export const openTargets = (status: OperationStatus): readonly Target[] => targetsOf(status).filter((t) => t.phase === 'Running')
+export const receiptOf = (target: Target, step: string): Receipt | undefined => target.receipts?.find((r) => r.step === step)
+
+const withTarget = (status: OperationStatus, name: string, change: (target: Target) => Target): OperationStatus => ({
+  ...status,
+  machines: targetsOf(status).map((t) => (t.name === name ? change(t) : t)),
+})
+
+const progressOf = (targets: readonly Target[]): OperationStatus['progress'] => {
+  const count = (phase: TargetPhase): number => targets.filter((t) => t.phase === phase).length
+  const [done, skipped] = [count('Completed'), count('Skipped')]
+  const total = targets.length - skipped
+  return { done, skipped, total, summary: `${done}/${total}` }
+}
+
+export const accepted = (status: OperationStatus, now: number): OperationStatus => told({ ...status, phase: 'Pending', message: 'Accepted; the checks are running.' }, now, 'accepted')
+
+export const checked = (status: OperationStatus, now: number, found: Checked, how: { readonly override: boolean; readonly underLock: boolean }): OperationStatus => ({
+  ...status,
+  preflight: {
+    checkedAt: iso(now),
+    underLock: how.underLock,
+    ...found.found,
+    refusals: found.refusals.slice(0, 64).map((r): RecordedRefusal => ({ ...r, message: r.message.slice(0, 2048), overridden: how.override && r.overridable })),
+    ...(found.notes.length > 0 ? { notes: found.notes.slice(0, 32).map((n) => n.slice(0, 1024)) } : {}),
+  },
+})
+
+/** The refusals that stand. */
+export const standingRefusals = (status: OperationStatus): readonly RecordedRefusal[] => status.preflight?.refusals.filter((r) => !r.overridden) ?? []
+
+const paused = (status: OperationStatus, reason: Reason | undefined, message: string): OperationStatus => ({
+  ...without(status, 'failureReason', 'waiting'),
+  phase: 'Paused',
+  ...(reason ? { failureReason: reason } : {}),
+  message: message.slice(0, 4096),
+})
+
+export const refused = (status: OperationStatus, now: number): OperationStatus => {
+  const refusals = standingRefusals(status)
+  const message = refusals.map((r) => (r.message.endsWith('.') ? r.message : `${r.message}.`)).join(' ')
+  return told({ ...paused(without(status, 'lock'), 'PreflightRefused', message), lastFailure: { at: iso(now), reason: 'PreflightRefused', message: message.slice(0, 4096) } }, now, `refused: ${refusals.map((r) => r.rule).join(', ')}`)
+}
+
+/** It waits for the lock that somebody else holds. Told to history only when the holder is a new one. */
+export const queued = (status: OperationStatus, now: number, lock: { lease: string; holder: string; since?: string }, message: string): OperationStatus => {
+  const next: OperationStatus = { ...paused(status, 'ClusterLockHeld', message), lock }
+  return status.lock?.holder === lock.holder && status.failureReason === 'ClusterLockHeld' ? next : told(next, now, `waits for the cluster lock, held by ${lock.holder}`)
+}
+
+/** It waits before its start for a time that was asked for. */
+export const held = (status: OperationStatus, since: number, message: string, until: number | undefined): OperationStatus => ({
+  ...without(status, 'failureReason'),
+  phase: 'Pending',
+  message,
+  waiting: { for: message, since: status.waiting?.for === message ? status.waiting.since : iso(since), ...(until === undefined ? {} : { until: iso(until) }) },
+})
+
+export const pausedByOperator = (status: OperationStatus, now: number, message: string): OperationStatus =>
+  status.phase === 'Paused' && !status.failureReason ? { ...status, message } : told(paused(status, undefined, message), now, 'paused by the operator')
+
+export const lockTaken = (status: OperationStatus, now: number, lock: { lease: string; holder: string; since: string }): OperationStatus =>
+  told({ ...without(status, 'failureReason', 'waiting'), phase: 'Running', lock, message: 'Holds the cluster lock; checking once more.' }, now, 'took the cluster lock')
+
+export const planned = (status: OperationStatus, now: number, stage: string, candidates: readonly Candidate[]): OperationStatus => {
+  const machines = candidates.map(
+    ({ skip, ...c }): Target => (skip === undefined ? { ...c, phase: 'Pending' } : { ...c, phase: 'Skipped', finishedAt: iso(now), message: skip }),
+  )
+  const order = machines.filter((t) => t.phase === 'Pending').map(displayName)
+  return told({ ...status, phase: 'Running', stage, startedAt: status.startedAt ?? iso(now), machines, progress: progressOf(machines) }, now, `order: ${order.join(', ') || 'nothing to do'}`)
+}
+
+/** Machines that joined while the operation ran go to the end. */
+export const appended = (status: OperationStatus, now: number, candidates: readonly Candidate[]): OperationStatus => {
+  const machines = [...targetsOf(status), ...candidates.map(({ skip, ...c }): Target => (skip === undefined ? { ...c, phase: 'Pending' } : { ...c, phase: 'Skipped', message: skip }))]
+  return told({ ...status, machines, progress: progressOf(machines) }, now, `appended ${candidates.map(displayName).join(', ')}`)
+}
+
+export const opened = (status: OperationStatus, now: number, name: string, before: Target['before'], goal: Readonly<Record<string, string>>): OperationStatus =>
+  running(
+    withTarget(status, name, (t) => ({ ...t, phase: 'Running', startedAt: iso(now), before, goal: { ...goal }, message: 'opened' })),
+    now,
+    `opened ${displayName(targetsOf(status).find((t) => t.name === name) ?? { name })}`,
+  )
+
+const running = (status: OperationStatus, now: number, history: string): OperationStatus => told({ ...without(status, 'failureReason', 'waiting'), phase: 'Running' }, now, history)
+
+/** A step becomes current: its clock starts, acted or not. */
+export const entered = (status: OperationStatus, now: number, name: string, step: Step): OperationStatus =>
+  withTarget(status, name, (t) => ({ ...without(t, 'actedAt', 'firstActedAt', 'stableSince', 'attempts'), step: step.name, stepStartedAt: iso(now), attempts: 0 }))
+
+/** It failed or was refused. Machines that are still open are brought to their end, but that does not make it a running one again. */
+export const isStopped = (status: OperationStatus): boolean => status.phase === 'Paused' && status.failureReason !== undefined && status.failureReason !== 'ClusterLockHeld'
+
+const going = (status: OperationStatus, message: string, wait: OperationStatus['waiting']): OperationStatus =>
+  isStopped(status) ? status : { ...without(status, 'failureReason', 'waiting'), phase: 'Running', message, ...(wait ? { waiting: wait } : {}) }
+
+/** The intention, written before the act. */
+export const intended = (status: OperationStatus, now: number, name: string, message: string): OperationStatus =>
+  going(
+    withTarget(status, name, (t) => ({ ...t, firstActedAt: t.firstActedAt ?? iso(now), actedAt: iso(now), attempts: (t.attempts ?? 0) + 1, message })),
+    message,
+    undefined,
+  )
+
+/** The act got a bad answer. Where it is certain that nothing was done, its effect need not be waited for. */
+export const unanswered = (status: OperationStatus, name: string, message: string, certain: boolean): OperationStatus =>
+  withTarget(status, name, (t) => ({ ...(certain ? without(t, 'actedAt') : t), message: message.slice(0, 1024) }))
+
+export const holding = (status: OperationStatus, name: string, since: number | undefined): OperationStatus =>
+  withTarget(status, name, (t) => (since === undefined ? without(t, 'stableSince') : { ...t, stableSince: iso(since) }))
+
+export const received = (status: OperationStatus, now: number, name: string, step: string, value: string): OperationStatus =>
+  withTarget(status, name, (t) => ({
+    ...t,
+    receipts: [...(t.receipts ?? []).filter((r) => r.step !== step), { step, bootID: t.before?.bootID ?? '', value: value.slice(0, 1024), at: iso(now) }],
+  }))
+
+export const waiting = (status: OperationStatus, now: number, name: string | undefined, message: string, until: number | undefined): OperationStatus => {
+  const wait = { for: message, since: status.waiting?.for === message ? status.waiting.since : iso(now), ...(until === undefined ? {} : { until: iso(until) }) }
+  const next = going(status, message, wait)
+  // The turn of a machine has come although it cannot begin: from here runs the time that it may need.
+  return name === undefined ? next : withTarget(next, name, (t) => ({ ...t, message, ...(t.phase === 'Pending' ? { stepStartedAt: t.stepStartedAt ?? iso(now) } : {}) }))
+}
+
+export const closed = (status: OperationStatus, now: number, name: string, phase: TargetPhase, message: string, after?: Target['after']): OperationStatus => {
+  const next = withTarget(status, name, (t) => ({
+    ...without(t, 'step', 'stepStartedAt', 'actedAt', 'firstActedAt', 'stableSince', 'attempts'),
+    phase,
+    finishedAt: iso(now),
+    message,
+    ...(after ? { after } : {}),
+  }))
+  const target = targetsOf(next).find((t) => t.name === name) ?? { name }
+  return told({ ...next, progress: progressOf(targetsOf(next)) }, now, `${displayName(target)}: ${message}`)
+}
+
+/** Closed before anything irreversible was done; it will be opened again as if for the first time. */
+export const returned = (status: OperationStatus, now: number, name: string, message: string): OperationStatus => {
+  const next = withTarget(status, name, ({ name: n, hostname, node, address, role }) => ({ name: n, hostname, node, address, role, phase: 'Pending', message }))
+  return told(next, now, `${displayName(targetsOf(next).find((t) => t.name === name) ?? { name })}: ${message}`)
+}
+
+export const failed = (status: OperationStatus, now: number, target: Target | undefined, reason: Reason, message: string): OperationStatus => {
+  const failure = { at: iso(now), reason, message: message.slice(0, 4096), ...(target ? { machine: target.name, ...(target.step ? { step: target.step } : {}) } : {}) }
+  const next = target ? withTarget(status, target.name, (t) => ({ ...t, phase: 'Failed', message: message.slice(0, 1024) })) : status
+  return told({ ...paused(next, reason, message), lastFailure: failure }, now, `failed (${reason}): ${message}`)
+}
+
+/** A retry: the failed step starts anew, with a new clock. What was refused is checked anew. */
+export const retried = (status: OperationStatus, now: number): OperationStatus => {
+  // What was planned is not checked again: its machines may be away just because the failure left them so.
+  const kept = without(status, 'failureReason', 'waiting')
+  return told(
+    {
+      ...(status.machines === undefined ? without(kept, 'preflight') : kept),
+      phase: status.machines === undefined ? 'Pending' : 'Running',
+      lastRetry: iso(now),
+      message: 'Retrying.',
+      machines: status.machines?.map((t) =>
+        t.phase === 'Failed'
+          ? t.before === undefined
+            ? { ...without(t, 'stepStartedAt', 'finishedAt'), phase: 'Pending', message: 'retrying' }
+            : { ...without(t, 'actedAt', 'firstActedAt', 'stableSince', 'finishedAt'), phase: 'Running', attempts: 0, stepStartedAt: iso(now), message: 'retrying' }
+          : t,
+      ),
+    },
+    now,
+    'retry asked for',
+  )
+}
+
+/** Override was turned on after a refusal: the checks run anew. */
+export const uncheck = (status: OperationStatus, now: number): OperationStatus =>
+  told({ ...without(status, 'failureReason', 'preflight'), phase: 'Pending', message: 'Override was turned on; the checks are running.' }, now, 'override turned on')
+
+export const completed = (status: OperationStatus, now: number, message: string): OperationStatus =>
+  told({ ...without(status, 'failureReason', 'waiting', 'lock', 'stage'), phase: 'Completed', completedAt: iso(now), message, progress: progressOf(targetsOf(status)) }, now, message)
+
+export const cancelled = (status: OperationStatus, now: number, message: string): OperationStatus =>
+  told({ ...without(status, 'failureReason', 'waiting', 'lock', 'stage'), phase: 'Cancelled', completedAt: iso(now), message }, now, message)
+
+export const lockLost = (status: OperationStatus): OperationStatus => without(status, 'lock')
+
+/** What kstatus, Flux, Argo CD and `kubectl wait` read. Computed here alone, so that phase and conditions cannot disagree. */
+export const withConditions = (status: OperationStatus, operation: TalosOperation, now: number): OperationStatus => {
+  const { phase, failureReason } = status
+  const finished = isFinished(phase)
+  const waitsForLock = failureReason === 'ClusterLockHeld'
+  const stalled = phase === 'Paused' && failureReason !== undefined && !waitsForLock
+  const reconciling = !finished && !stalled && (phase !== 'Paused' || waitsForLock)
+  const reason = failureReason ?? (phase === 'Paused' ? 'PausedByOperator' : (phase ?? 'Pending'))
+  const message = status.message ?? ''
+  const states: readonly (readonly [string, boolean])[] = [
+    ['Ready', phase === 'Completed'],
+    ['Reconciling', reconciling],
+    ['Stalled', stalled],
+    ['Finished', finished],
+  ]
+  const conditions = states.map(([type, holds]): Condition => {
+    const value = holds ? 'True' : 'False'
+    const old = operation.status.conditions?.find((c) => c.type === type)
+    return {
+      type,
+      status: value,
+      reason,
+      message: stalled && message === '' && failureReason ? REASONS[failureReason] : message,
+      observedGeneration: operation.metadata.generation,
+      lastTransitionTime: old?.status === value ? old.lastTransitionTime : iso(now),
+    }
+  })
+  return { ...status, conditions, observedGeneration: operation.metadata.generation }
+}

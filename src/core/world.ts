@@ -1,0 +1,113 @@
+import type { MachineState, TalosOperation, Target } from '../api/talos-operation.ts'
+import { ANNOTATION } from '../api/names.ts'
+import type { TalosCluster } from '../api/talos-cluster.ts'
+import type { TalosMachine } from '../api/talos-machine.ts'
+import type { Lease } from '../ports/home.ts'
+import type { Result } from '../ports/fault.ts'
+import type { BudgetFacts, ClusterAddons, NodeFacts, PodFacts } from '../ports/kube.ts'
+import type { EtcdView, MachineFacts } from '../ports/talos.ts'
+import type { Timing } from './timing.ts'
+
+/**
+ * What a question may need to know of the outside. Facts are gathered only when a question needs them, so that the dangerous ones (etcd) are
+ * asked late and their answers are fresh.
+ */
+export type Need =
+  | { readonly what: 'machine'; readonly name: string }
+  | { readonly what: 'nodes' | 'etcd' | 'budgets' | 'addons' | 'kubernetes' }
+  | { readonly what: 'pods' | 'volumes'; readonly node: string }
+
+/** A long act that runs beside the queue, and what it said last. Only for messages: nothing is decided on it but not to start it twice. */
+export type RunningAct = { readonly target: string; readonly step: string; readonly progress: string }
+
+/** Facts, each with the fault in its place where it could not be read. */
+export type Facts = {
+  readonly machines: Readonly<Record<string, Result<MachineFacts>>>
+  readonly etcd: Readonly<Record<string, Result<EtcdView>>> | undefined
+  readonly nodes: Result<readonly NodeFacts[]> | undefined
+  readonly pods: Readonly<Record<string, Result<readonly PodFacts[]>>>
+  readonly volumes: Readonly<Record<string, Result<readonly string[]>>>
+  readonly budgets: Result<readonly BudgetFacts[]> | undefined
+  readonly addons: Result<ClusterAddons> | undefined
+  /** The version of the managed cluster's API server. */
+  readonly kubernetes: Result<string> | undefined
+}
+
+export const NO_FACTS: Facts = {
+  machines: {},
+  etcd: undefined,
+  nodes: undefined,
+  pods: {},
+  volumes: {},
+  budgets: undefined,
+  addons: undefined,
+  kubernetes: undefined,
+}
+
+/** One frozen picture of everything that a decision may depend on, `now` included. */
+export type World = {
+  readonly now: number
+  readonly timing: Timing
+  readonly cluster: TalosCluster
+  readonly machines: readonly TalosMachine[]
+  /** The cluster lock as the server has it now; undefined where no Lease exists yet. */
+  readonly lock: Lease | undefined
+  /** The other operations of this cluster. */
+  readonly others: readonly TalosOperation[]
+  /** The Node that this controller's own pod runs on, and the pod; undefined outside a cluster. */
+  readonly self: { readonly namespace: string; readonly pod: string; readonly node: string } | undefined
+  readonly running: readonly RunningAct[]
+  readonly facts: Facts
+}
+
+export const isKnown = (facts: Facts, need: Need): boolean => {
+  switch (need.what) {
+    case 'machine':
+      return need.name in facts.machines
+    case 'pods':
+      return need.node in facts.pods
+    case 'volumes':
+      return need.node in facts.volumes
+    case 'etcd':
+    case 'nodes':
+    case 'budgets':
+    case 'addons':
+    case 'kubernetes':
+      return facts[need.what] !== undefined
+  }
+}
+
+/** A step forgot to declare a need. That is a fault of ours, not of the world. */
+const undeclared = (what: string): never => {
+  throw new Error(`a question asked for ${what} without declaring it in its needs`)
+}
+
+export const machineFacts = (world: World, name: string): Result<MachineFacts> =>
+  world.facts.machines[name] ?? undeclared(`machine ${name}`)
+export const nodeFacts = (world: World): Result<readonly NodeFacts[]> => world.facts.nodes ?? undeclared('nodes')
+export const etcdFacts = (world: World): Readonly<Record<string, Result<EtcdView>>> => world.facts.etcd ?? undeclared('etcd')
+export const podFacts = (world: World, node: string): Result<readonly PodFacts[]> => world.facts.pods[node] ?? undeclared(`pods on ${node}`)
+export const volumeFacts = (world: World, node: string): Result<readonly string[]> =>
+  world.facts.volumes[node] ?? undeclared(`volumes of ${node}`)
+export const budgetFacts = (world: World): Result<readonly BudgetFacts[]> => world.facts.budgets ?? undeclared('budgets')
+
+/**
+ * The Node of a machine: by the name that Talos registers, and only if it is that machine by boot id or system UUID where both are known. Two Nodes
+ * may share an address after a rename, and names may differ in case.
+ */
+export const nodeOf = (nodes: readonly NodeFacts[], nodename: string): NodeFacts | undefined =>
+  nodes.find(n => n.name === nodename) ?? nodes.find(n => n.name === nodename.toLowerCase())
+
+/** How people know a machine: its host name where we have seen it. */
+export const displayName = (machine: { readonly name: string; readonly hostname?: string }): string => machine.hostname ?? machine.name
+
+/** What a machine was, for `before` and `after`. A cordon that carries this operation's mark is our own, not one that was there before. */
+export const stateOf = (facts: MachineFacts, node: NodeFacts | undefined, operationUid: string): MachineState => ({
+  version: facts.version,
+  schematic: facts.schematic,
+  bootID: facts.bootID,
+  ...(node ? { cordoned: node.unschedulable && node.annotations[ANNOTATION.cordonedBy] !== operationUid } : {}),
+})
+
+/** What a question about one target may look at. */
+export type View = { readonly operation: TalosOperation; readonly target: Target; readonly world: World }

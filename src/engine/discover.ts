@@ -1,0 +1,196 @@
+import type { Condition } from '../api/schema.ts'
+import { ANNOTATION, LABEL } from '../api/names.ts'
+import type { TalosCluster, TalosClusterStatus } from '../api/talos-cluster.ts'
+import type { TalosMachine, TalosMachineSpec, TalosMachineStatus } from '../api/talos-machine.ts'
+import { iso } from '../core/ledger.ts'
+import { machineName } from '../core/machine-name.ts'
+import { versionSpan } from '../core/versions.ts'
+import { nodeOf } from '../core/world.ts'
+import type { Clock } from '../ports/clock.ts'
+import type { Connections } from '../ports/connections.ts'
+import type { Fault, Result } from '../ports/fault.ts'
+import type { Home, Key } from '../ports/home.ts'
+import type { ClusterAddons, NodeFacts } from '../ports/kube.ts'
+import type { ClusterMember, EtcdView, MachineFacts, Talos } from '../ports/talos.ts'
+import { readLock } from './cluster-lock.ts'
+import type { Log } from './log.ts'
+import type { Next } from './queue.ts'
+
+export type Discoverer = { readonly home: Home; readonly connections: Connections; readonly clock: Clock; readonly log: Log; readonly discoverMs: number }
+
+type Seen = { readonly machine: TalosMachine; readonly facts: Result<MachineFacts> }
+
+/** Looks at one cluster: which machines it has, what runs on them, and writes that down. It changes nothing on the cluster itself. */
+export const discover = async (engine: Discoverer, key: Key): Promise<Next> => {
+  const found = await engine.home.cluster(key)
+  if (!found.ok) return found.fault.kind === 'notFound' ? {} : { failed: true }
+  const cluster = found.value
+  const talos = await engine.connections.talos(cluster)
+  if (!talos.ok) return report(engine, cluster, notReachable(engine, cluster, talos.fault))
+  const members = await membersOf(talos.value)
+  if (!members.ok) return report(engine, cluster, notReachable(engine, cluster, members.fault))
+
+  const known = await engine.home.machines(key)
+  if (!known.ok) return { failed: true }
+  const kube = await engine.connections.kube(cluster)
+  const nodes = kube.ok ? await kube.value.nodes() : kube
+  const addons = kube.ok ? await kube.value.addons() : kube
+
+  const seen: Seen[] = []
+  for (const member of members.value) {
+    const one = await registered(engine, cluster, known.value, member, talos.value)
+    if (one) seen.push(one)
+  }
+  for (const machine of known.value.filter((m) => !seen.some((s) => s.machine.metadata.name === m.metadata.name))) {
+    seen.push({ machine, facts: await talos.value.machine(machine.spec.address) })
+  }
+  for (const { machine, facts } of seen) await describe(engine, machine, facts, nodes.ok ? nodes.value : undefined)
+
+  const controlPlane = seen.find((s) => s.machine.spec.role === 'controlplane' && s.facts.ok)
+  const etcd = controlPlane ? await talos.value.etcd(controlPlane.machine.spec.address) : undefined
+  return report(engine, cluster, await summary(engine, cluster, talos.value, seen, nodes, addons, etcd))
+}
+
+/** Asks the endpoints of the talosconfig one after the other: the first that answers knows all members. */
+const membersOf = async (talos: Talos): Promise<Result<readonly ClusterMember[]>> => {
+  let last: Result<readonly ClusterMember[]> = { ok: false, fault: { kind: 'invalid', message: 'the talosconfig names no endpoints' } }
+  for (const endpoint of talos.endpoints) {
+    last = await talos.members(endpoint)
+    if (last.ok && last.value.length > 0) return last
+  }
+  return last.ok ? { ok: false, fault: { kind: 'unknown', message: 'Talos knows no members of the cluster: is cluster discovery switched off? Write TalosMachines by hand.' } } : last
+}
+
+/** The TalosMachine of a member: found by identity, else by address, else created. The name stays even when host name and address change. */
+const registered = async (engine: Discoverer, cluster: TalosCluster, known: readonly TalosMachine[], member: ClusterMember, talos: Talos): Promise<Seen | undefined> => {
+  const address = member.addresses[0]
+  if (address === undefined) return undefined
+  const facts = await talos.machine(address)
+  const nodeID = facts.ok ? facts.value.nodeID : member.nodeID
+  const machine =
+    known.find((m) => m.status.nodeID === nodeID && nodeID !== '') ?? known.find((m) => m.spec.address === address && (m.status.nodeID === undefined || m.status.nodeID === nodeID))
+  const spec: TalosMachineSpec = { ...machine?.spec, clusterRef: { name: cluster.metadata.name }, address, role: member.role }
+  if (!machine) {
+    const name = machineName(member.hostname, nodeID)
+    const created = await engine.home.createMachine(
+      { namespace: cluster.metadata.namespace, name },
+      spec,
+      { labels: { [LABEL.cluster]: cluster.metadata.name }, annotations: { [ANNOTATION.hostname]: member.hostname } },
+    )
+    if (!created.ok) {
+      engine.log.warn('a TalosMachine could not be created', { machine: name, fault: created.fault.message })
+      return undefined
+    }
+    return { machine: created.value, facts }
+  }
+  if (machine.spec.address === address && machine.spec.role === member.role) return { machine, facts }
+  const moved = await engine.home.writeMachineSpec(machine, spec)
+  return { machine: moved.ok ? moved.value : machine, facts }
+}
+
+const describe = async (engine: Discoverer, machine: TalosMachine, facts: Result<MachineFacts>, nodes: readonly NodeFacts[] | undefined): Promise<void> => {
+  const now = engine.clock.now()
+  const node = facts.ok && nodes ? nodeOf(nodes, facts.value.nodename) : undefined
+  const up = facts.ok && facts.value.stage === 'running' && facts.value.ready
+  const reason = !facts.ok ? 'Unreachable' : up ? 'Running' : 'NotReady'
+  const message = !facts.ok ? facts.fault.message : up ? 'Running and ready.' : `Stage ${facts.value.stage}${facts.value.unmet.length > 0 ? `; ${facts.value.unmet.join('; ')}` : ''}.`
+  const status: TalosMachineStatus = {
+    ...machine.status,
+    observedGeneration: machine.metadata.generation,
+    ...(facts.ok
+      ? {
+          hostname: facts.value.hostname,
+          nodeName: node?.name ?? facts.value.nodename,
+          uuid: facts.value.uuid,
+          nodeID: facts.value.nodeID,
+          bootID: facts.value.bootID,
+          talosVersion: facts.value.version,
+          schematic: facts.value.schematic,
+          stage: facts.value.stage,
+          lastSeen: minute(now),
+          ...(node ? { kubeletVersion: node.kubeletVersion } : {}),
+        }
+      : {}),
+    conditions: [condition(machine.status.conditions, machine.metadata.generation, now, facts.ok ? (up ? 'True' : 'False') : 'Unknown', reason, message)],
+  }
+  if (same(status, machine.status)) return
+  const written = await engine.home.writeMachineStatus(machine, status)
+  if (!written.ok && written.fault.kind !== 'conflict') engine.log.info('the status of a TalosMachine could not be written', { machine: machine.metadata.name, fault: written.fault.message })
+}
+
+/** To the minute, so that a healthy machine is written once a minute and not at every look. */
+const minute = (now: number): string => iso(Math.floor(now / 60_000) * 60_000)
+
+const summary = async (
+  engine: Discoverer,
+  cluster: TalosCluster,
+  talos: Talos,
+  seen: readonly Seen[],
+  nodes: Result<readonly NodeFacts[]>,
+  addons: Result<ClusterAddons>,
+  etcd: Result<EtcdView> | undefined,
+): Promise<TalosClusterStatus> => {
+  const now = engine.clock.now()
+  const facts = seen.flatMap((s) => (s.facts.ok ? [s.facts.value] : []))
+  const ready = facts.filter((f) => f.stage === 'running' && f.ready).length
+  const lock = await readLock(engine.home, cluster.metadata.namespace, cluster.metadata.name)
+  const clusterID = facts[0]?.clusterID
+  const twin = clusterID ? await twinOf(engine, cluster, clusterID) : undefined
+  const range = (versions: readonly string[]): { lowest: string; highest: string } | undefined => versionSpan(versions.filter((v) => v !== ''))
+  const allUp = ready === seen.length
+  const [status, reason, message] = twin
+    ? (['False', 'DuplicateCluster', `TalosCluster ${twin} is the same cluster (Talos cluster id ${clusterID}). Delete one of the two.`] as const)
+    : !nodes.ok
+      ? (['False', 'KubernetesUnreachable', nodes.fault.message] as const)
+      : allUp
+        ? (['True', 'Healthy', `All ${seen.length} machines are running and ready.`] as const)
+        : (['False', 'MachinesNotReady', `${seen.length - ready} of ${seen.length} machines are not ready.`] as const)
+  const { lock: _, ...rest } = cluster.status
+  return {
+    ...rest,
+    observedGeneration: cluster.metadata.generation,
+    ...(clusterID ? { clusterID } : {}),
+    ...optional('talos', range(facts.map((f) => f.version))),
+    ...optional('kubernetes', nodes.ok ? range(nodes.value.map((n) => n.kubeletVersion)) : undefined),
+    ...optional('etcd', etcd?.ok ? range([etcd.value.status.protocolVersion]) : undefined),
+    ...(addons.ok ? { ...optional('cilium', addons.value.cilium?.version), kubeProxy: addons.value.kubeProxy ? ('enabled' as const) : ('disabled' as const) } : {}),
+    machines: { total: seen.length, controlPlanes: seen.filter((s) => s.machine.spec.role === 'controlplane').length, ready, summary: `${ready}/${seen.length}` },
+    ...optional('etcdMembers', etcd?.ok ? etcd.value.members.length : undefined),
+    ...(lock.ok && lock.value && lock.value.holder !== '' ? { lock: { holder: lock.value.holder, since: lock.value.acquireTime } } : {}),
+    credentialExpires: iso(talos.credentialExpires),
+    conditions: [condition(cluster.status.conditions, cluster.metadata.generation, now, status, reason, message)],
+  }
+}
+
+/** The older TalosCluster of the same Talos cluster, if there is one. */
+const twinOf = async (engine: Discoverer, cluster: TalosCluster, clusterID: string): Promise<string | undefined> => {
+  const all = await engine.home.clusters()
+  if (!all.ok) return undefined
+  const twin = all.value.find((c) => c.metadata.uid !== cluster.metadata.uid && c.status.clusterID === clusterID && age(c) < age(cluster))
+  return twin && `${twin.metadata.namespace}/${twin.metadata.name}`
+}
+
+const notReachable = (engine: Discoverer, cluster: TalosCluster, fault: Fault): TalosClusterStatus => ({
+  ...cluster.status,
+  observedGeneration: cluster.metadata.generation,
+  conditions: [condition(cluster.status.conditions, cluster.metadata.generation, engine.clock.now(), 'False', 'TalosUnreachable', fault.message)],
+})
+
+const report = async (engine: Discoverer, cluster: TalosCluster, status: TalosClusterStatus): Promise<Next> => {
+  if (!same(status, cluster.status)) {
+    const written = await engine.home.writeClusterStatus(cluster, status)
+    if (!written.ok && written.fault.kind !== 'conflict') return { failed: true }
+  }
+  return { againMs: engine.discoverMs }
+}
+
+const condition = (before: readonly Condition[] | undefined, generation: number, now: number, status: Condition['status'], reason: string, message: string): Condition => {
+  const old = before?.find((c) => c.type === 'Ready')
+  return { type: 'Ready', status, reason, message, observedGeneration: generation, lastTransitionTime: old?.status === status ? old.lastTransitionTime : iso(now) }
+}
+
+const optional = <K extends string, T>(key: K, value: T | undefined): { readonly [P in K]?: T } => (value === undefined ? {} : ({ [key]: value } as { readonly [P in K]?: T }))
+
+const same = (a: unknown, b: unknown): boolean => JSON.stringify(a) === JSON.stringify(b)
+
+const age = ({ metadata }: TalosCluster): string => `${metadata.creationTimestamp}/${metadata.uid}`

@@ -1,0 +1,104 @@
+import type { Clock } from '../ports/clock.ts'
+import type { Home, Key, Lease, LeaseWrite } from '../ports/home.ts'
+import { microTime } from './micro-time.ts'
+
+/** Who leads, as client-go times it: a leader renews well before others may think it dead. */
+export const LEADER_LEASE_MS = 15_000
+const RENEW_DEADLINE_MS = 10_000
+const RETRY_MS = 2_000
+
+export type Leader = {
+  /** Still the leader by the monotonic clock: the last renewal is younger than the renew deadline. Asked right before each disruptive call. */
+  readonly isLeading: () => boolean
+  /** Gives leadership up, so that another replica need not wait for the lease to pass. */
+  readonly stop: () => Promise<void>
+}
+
+type Options = {
+  readonly home: Home
+  readonly clock: Clock
+  readonly random: () => number
+  readonly key: Key
+  /** Of this process; unique. */
+  readonly identity: string
+  readonly started: () => void
+  /** Leadership was lost or given up: everything that is under way has to stop. */
+  readonly ended: () => void
+}
+
+/**
+ * Leader election by one Lease. How old another's lease is, is measured by our own monotonic clock from the moment when we saw it change last: the
+ * times in it are another machine's and may be wrong.
+ */
+export const createLeader = ({ home, clock, random, key, identity, started, ended }: Options): Leader => {
+  let leading = false
+  let renewedAt = 0
+  let seen: { readonly version: string; readonly at: number } | undefined
+  let stopped = false
+  let cancel: () => void = () => {}
+  let round: Promise<void> = Promise.resolve()
+
+  const isLeading = (): boolean => leading && clock.monotonic() - renewedAt < RENEW_DEADLINE_MS
+
+  const write = (lease: Lease | undefined): LeaseWrite => {
+    const time = microTime(clock.now())
+    const mine = lease?.holder === identity
+    return {
+      holder: identity,
+      durationSeconds: LEADER_LEASE_MS / 1000,
+      acquireTime: mine && lease ? lease.acquireTime : time,
+      renewTime: time,
+      transitions: mine || !lease ? (lease?.transitions ?? 0) : lease.transitions + 1,
+      annotations: lease?.annotations ?? {},
+    }
+  }
+
+  /** One try to take or renew it. */
+  const attempt = async (): Promise<void> => {
+    const asked = clock.monotonic()
+    const found = await home.lease(key)
+    const lease = found.ok ? found.value : undefined
+    if (!found.ok && found.fault.kind !== 'notFound') return
+    if (lease && lease.holder !== '' && lease.holder !== identity) {
+      if (seen?.version !== lease.resourceVersion) seen = { version: lease.resourceVersion, at: asked }
+      if (asked - seen.at < lease.durationSeconds * 1000) return lost()
+    }
+    const written = lease ? await home.replaceLease(lease, write(lease)) : await home.createLease(key, write(undefined))
+    if (!written.ok) return
+    renewedAt = asked
+    if (leading) return
+    leading = true
+    started()
+  }
+
+  const lost = (): void => {
+    if (!leading) return
+    leading = false
+    ended()
+  }
+
+  const tick = async (): Promise<void> => {
+    await attempt()
+    if (leading && !isLeading()) lost()
+    if (!stopped) cancel = clock.after(RETRY_MS * (1 + random() * 0.2), again)
+  }
+  const again = (): void => {
+    round = tick()
+  }
+  again()
+
+  return {
+    isLeading,
+    stop: async () => {
+      stopped = true
+      cancel()
+      await round
+      cancel()
+      const wasLeading = leading
+      lost()
+      if (!wasLeading) return
+      const found = await home.lease(key)
+      if (found.ok && found.value.holder === identity) await home.replaceLease(found.value, { ...write(found.value), holder: '', durationSeconds: 1 })
+    },
+  }
+}

@@ -1,0 +1,86 @@
+import type { TalosOperation } from '../api/talos-operation.ts'
+import type { TalosCluster } from '../api/talos-cluster.ts'
+import type { TalosMachine } from '../api/talos-machine.ts'
+import type { Timing } from '../core/timing.ts'
+import type { Facts, Need, RunningAct, World } from '../core/world.ts'
+import { NO_FACTS, isKnown } from '../core/world.ts'
+import type { Clock } from '../ports/clock.ts'
+import type { Connections } from '../ports/connections.ts'
+import type { Result } from '../ports/fault.ts'
+import { ok } from '../ports/fault.ts'
+import type { Home } from '../ports/home.ts'
+import type { Kube } from '../ports/kube.ts'
+import type { Talos } from '../ports/talos.ts'
+import { readLock } from './cluster-lock.ts'
+
+export type Observer = {
+  readonly home: Home
+  readonly connections: Connections
+  readonly clock: Clock
+  readonly timing: Timing
+  readonly self: World['self']
+}
+
+/** The world without facts: what lives at home, and the time. */
+export const observe = async (observer: Observer, operation: TalosOperation, cluster: TalosCluster, running: readonly RunningAct[]): Promise<Result<World>> => {
+  const { home, clock, timing, self } = observer
+  const { namespace } = operation.metadata
+  const [machines, lock, operations] = await Promise.all([
+    home.machines({ namespace, name: cluster.metadata.name }),
+    readLock(home, namespace, cluster.metadata.name),
+    home.operations(namespace),
+  ])
+  if (!machines.ok) return machines
+  if (!lock.ok) return lock
+  if (!operations.ok) return operations
+  const others = operations.value.filter((o) => o.metadata.uid !== operation.metadata.uid && o.spec.clusterRef.name === cluster.metadata.name)
+  return ok({ now: clock.now(), timing, cluster, machines: machines.value, lock: lock.value, others, self, running, facts: NO_FACTS })
+}
+
+/** The same world with the facts that were asked for. What cannot be read stands there as the fault. */
+export const gather = async (observer: Observer, world: World, needs: readonly Need[]): Promise<World> => {
+  const [talos, kube] = await Promise.all([observer.connections.talos(world.cluster), observer.connections.kube(world.cluster)])
+  let facts = world.facts
+  const read = needs.filter((n) => !isKnown(facts, n)).map((n) => readFacts(n, world.machines, talos, kube))
+  for (const more of await Promise.all(read)) facts = merged(facts, more)
+  return { ...world, facts, now: observer.clock.now() }
+}
+
+const readFacts = async (need: Need, machines: readonly TalosMachine[], talos: Result<Talos>, kube: Result<Kube>): Promise<Partial<Facts>> => {
+  switch (need.what) {
+    case 'machine': {
+      const machine = machines.find((m) => m.metadata.name === need.name)
+      const known = machine ? await withPort(talos, (t) => t.machine(machine.spec.address)) : gone(need.name)
+      return { machines: { [need.name]: known } }
+    }
+    case 'etcd': {
+      const controlPlanes = machines.filter((m) => m.spec.role === 'controlplane')
+      const views = await Promise.all(controlPlanes.map(async (m) => [m.metadata.name, await withPort(talos, (t) => t.etcd(m.spec.address))] as const))
+      return { etcd: Object.fromEntries(views) }
+    }
+    case 'nodes':
+      return { nodes: await withPort(kube, (k) => k.nodes()) }
+    case 'pods':
+      return { pods: { [need.node]: await withPort(kube, (k) => k.podsOn(need.node)) } }
+    case 'volumes':
+      return { volumes: { [need.node]: await withPort(kube, (k) => k.volumeAttachments(need.node)) } }
+    case 'budgets':
+      return { budgets: await withPort(kube, (k) => k.budgets()) }
+    case 'addons':
+      return { addons: await withPort(kube, (k) => k.addons()) }
+    case 'kubernetes':
+      return { kubernetes: await withPort(kube, (k) => k.version()) }
+  }
+}
+
+const withPort = async <P, T>(port: Result<P>, ask: (port: P) => Promise<Result<T>>): Promise<Result<T>> => (port.ok ? ask(port.value) : port)
+
+const gone = (name: string): Result<never> => ({ ok: false, fault: { kind: 'notFound', message: `TalosMachine ${name} no longer exists` } })
+
+const merged = (facts: Facts, more: Partial<Facts>): Facts => ({
+  ...facts,
+  ...more,
+  machines: { ...facts.machines, ...more.machines },
+  pods: { ...facts.pods, ...more.pods },
+  volumes: { ...facts.volumes, ...more.volumes },
+})

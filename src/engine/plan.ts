@@ -1,0 +1,72 @@
+import type { OperationSpec, TalosOperation } from '../api/talos-operation.ts'
+import { operationHolder } from '../api/names.ts'
+import type { Checked, Kind, PlannedMachine, Refusal } from '../core/kind.ts'
+import { unfinishedByOthers } from '../core/unfinished.ts'
+import type { Need, View, World } from '../core/world.ts'
+import type { Role } from '../api/talos-machine.ts'
+import type { Result } from '../ports/fault.ts'
+import { failed, ok } from '../ports/fault.ts'
+import type { Observer } from './observe.ts'
+import { gather, observe } from './observe.ts'
+
+export type Plan = {
+  readonly cluster: string
+  readonly kind: string
+  readonly found: Checked['found']
+  /** All refusals; those that `spec.override` would pass say so. */
+  readonly refusals: readonly Refusal[]
+  readonly notes: readonly string[]
+  /** The machines in their order. */
+  readonly order: readonly (PlannedMachine & { readonly name: string; readonly role: Role; readonly node?: string; readonly skip?: string })[]
+  /** Who holds the cluster lock now; absent when it is free. */
+  readonly holder?: string
+}
+
+/**
+ * What an operation would do, by the same checks and the same order as the run itself. Reads only: no write on any machine, Node, Lease or object.
+ */
+export const planOperation = async (observer: Observer, kind: Kind, namespace: string, name: string, spec: OperationSpec): Promise<Result<Plan>> => {
+  const found = await observer.home.cluster({ namespace, name: spec.clusterRef.name })
+  if (!found.ok) return found.fault.kind === 'notFound' ? unknownCluster(observer, namespace, spec.clusterRef.name) : found
+  const operation = imagined(namespace, name, spec)
+  const seen = await observe(observer, operation, found.value, [])
+  if (!seen.ok) return seen
+  const world = await gather(observer, seen.value, needs(kind, operation, seen.value))
+  const checked = kind.checks(operation, world)
+  const order = kind.rollout.order(operation, world).map(({ skip, ...candidate }) => {
+    const view: View = { operation, target: { ...candidate, phase: 'Pending' }, world }
+    const opening = skip === undefined ? kind.rollout.open(view) : { skip }
+    return {
+      name: candidate.hostname ?? candidate.name,
+      role: candidate.role,
+      ...(candidate.node ? { node: candidate.node } : {}),
+      ...kind.preview(view),
+      ...('skip' in opening ? { skip: opening.skip, loses: [] } : {}),
+    }
+  })
+  const { lock } = world
+  return ok({
+    cluster: spec.clusterRef.name,
+    kind: kind.name,
+    found: checked.found,
+    refusals: [...checked.refusals, ...unfinishedByOthers(operation, world)],
+    notes: checked.notes,
+    order,
+    ...(lock && lock.holder !== '' && lock.holder !== operationHolder(namespace, name) ? { holder: lock.holder } : {}),
+  })
+}
+
+const needs = (kind: Kind, operation: TalosOperation, world: World): readonly Need[] => [...kind.checkNeeds(operation, world), ...kind.rollout.orderNeeds(operation, world)]
+
+const unknownCluster = async (observer: Observer, namespace: string, name: string): Promise<Result<Plan>> => {
+  const all = await observer.home.clusters(namespace)
+  const names = all.ok ? all.value.map((c) => c.metadata.name).join(', ') || 'none' : 'unknown'
+  return failed('notFound', `There is no TalosCluster ${name} in namespace ${namespace} (there are: ${names}).`)
+}
+
+/** The operation as it would be, were it created. */
+const imagined = (namespace: string, name: string, spec: OperationSpec): TalosOperation => ({
+  metadata: { name, namespace, uid: '', resourceVersion: '', generation: 1, creationTimestamp: '', labels: {}, annotations: {}, finalizers: [] },
+  spec,
+  status: {},
+})

@@ -1,0 +1,111 @@
+import type { Clock } from '../ports/clock.ts'
+
+/** What a pass answers: look again after so long, or as soon as something changes. `failed` makes the next look come later each time. */
+export type Next = { readonly againMs?: number; readonly failed?: boolean }
+
+export type Queue = {
+  readonly add: (key: string) => void
+  readonly addAfter: (key: string, ms: number) => void
+  /** Takes nothing new; answers when the passes that run have ended. */
+  readonly stop: () => Promise<void>
+  /** Keys that are due or being worked on. */
+  readonly depth: () => number
+}
+
+type Options = {
+  readonly clock: Clock
+  /** 0 <= x < 1, for jitter. */
+  readonly random: () => number
+  readonly concurrency: number
+  readonly work: (key: string) => Promise<Next>
+  /** A pass threw. That is a fault of ours; the key is tried again later. */
+  readonly crashed: (key: string, error: unknown) => void
+}
+
+const FIRST_BACKOFF_MS = 500
+const LAST_BACKOFF_MS = 60_000
+
+/**
+ * Names of things to look at, each at most once, none of them twice at the same time. A key that is added while it is worked on is looked at once
+ * more afterwards. The queue holds names only: what to do is read when the work starts.
+ */
+export const createQueue = ({ clock, random, concurrency, work, crashed }: Options): Queue => {
+  const due: string[] = []
+  const dirty = new Set<string>()
+  const busy = new Set<string>()
+  const later = new Map<string, { readonly at: number; readonly cancel: () => void }>()
+  const failures = new Map<string, number>()
+  let stopped = false
+  let allIdle: (() => void) | undefined
+
+  const add = (key: string): void => {
+    if (stopped || dirty.has(key)) return
+    dirty.add(key)
+    later.get(key)?.cancel()
+    later.delete(key)
+    if (busy.has(key)) return
+    due.push(key)
+    start()
+  }
+
+  const addAfter = (key: string, ms: number): void => {
+    if (stopped || dirty.has(key)) return
+    if (ms <= 0) return add(key)
+    const at = clock.monotonic() + ms
+    const planned = later.get(key)
+    if (planned && planned.at <= at) return
+    planned?.cancel()
+    const cancel = clock.after(ms, () => {
+      later.delete(key)
+      add(key)
+    })
+    later.set(key, { at, cancel })
+  }
+
+  const start = (): void => {
+    while (!stopped && busy.size < concurrency) {
+      const key = due.shift()
+      if (key === undefined) return
+      dirty.delete(key)
+      busy.add(key)
+      void run(key)
+    }
+  }
+
+  const run = async (key: string): Promise<void> => {
+    let next: Next
+    try {
+      next = await work(key)
+    } catch (error) {
+      crashed(key, error)
+      next = { failed: true }
+    }
+    busy.delete(key)
+    if (next.failed) {
+      const n = (failures.get(key) ?? 0) + 1
+      failures.set(key, n)
+      const backoff = Math.min(FIRST_BACKOFF_MS * 2 ** (n - 1), LAST_BACKOFF_MS)
+      addAfter(key, Math.max(next.againMs ?? 0, backoff * (0.75 + random() / 2)))
+    } else {
+      failures.delete(key)
+      if (next.againMs !== undefined) addAfter(key, next.againMs)
+    }
+    if (dirty.has(key) && !stopped) {
+      due.push(key)
+    }
+    start()
+    if (stopped && busy.size === 0) allIdle?.()
+  }
+
+  return {
+    add,
+    addAfter,
+    depth: () => due.length + busy.size,
+    stop: () => {
+      stopped = true
+      for (const { cancel } of later.values()) cancel()
+      later.clear()
+      return busy.size === 0 ? Promise.resolve() : new Promise((resolve) => (allIdle = resolve))
+    },
+  }
+}

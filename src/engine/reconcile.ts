@@ -1,0 +1,260 @@
+import type { OperationStatus, TalosOperation } from '../api/talos-operation.ts'
+import { ANNOTATION, FINALIZER, operationHolder } from '../api/names.ts'
+import { isFinished } from '../api/phases.ts'
+import type { Decision, Told } from '../core/decide.ts'
+import { decide } from '../core/decide.ts'
+import type { Act, ActPorts, Kind, LongAct, ShortAct } from '../core/kind.ts'
+import * as ledger from '../core/ledger.ts'
+import type { View, World } from '../core/world.ts'
+import type { Fault, Result } from '../ports/fault.ts'
+import { isTransient } from '../ports/fault.ts'
+import type { Key } from '../ports/home.ts'
+import { isHeldBy, readLock, releaseLock, takeLock } from './cluster-lock.ts'
+import type { Log } from './log.ts'
+import type { LongActs } from './long-acts.ts'
+import type { Observer } from './observe.ts'
+import { gather, observe } from './observe.ts'
+import type { Next } from './queue.ts'
+
+export type Reconciler = Observer & {
+  readonly kinds: readonly Kind[]
+  readonly longActs: LongActs
+  readonly log: Log
+  /** Still the leader, by the monotonic clock. */
+  readonly isLeading: () => boolean
+  /** Puts the operation back into the queue. */
+  readonly wake: (key: Key) => void
+}
+
+const AGAIN: Next = { againMs: 0 }
+const BACK_OFF: Next = { failed: true }
+
+/** More rounds of looking than any question needs; past it a step declares its needs wrongly. */
+const MOST_LOOKS = 16
+
+/** One pass: observe, decide, record the intention, act, record the outcome, and say when to look again. */
+export const reconcile = async (engine: Reconciler, key: Key): Promise<Next> => {
+  const found = await engine.home.operation(key)
+  if (!found.ok) return found.fault.kind === 'notFound' ? forget(engine, key) : unread(engine, key, found.fault)
+  const operation = found.value
+  const kind = engine.kinds.find((k) => k.name === operation.spec.kind)
+  const cluster = await engine.home.cluster({ namespace: key.namespace, name: operation.spec.clusterRef.name })
+  if (!cluster.ok && cluster.fault.kind !== 'notFound') return unread(engine, key, cluster.fault)
+  if (!kind || !cluster.ok) return impossible(engine, operation, kind)
+
+  const settled = await recordSettled(engine, kind, operation)
+  if (settled) return settled
+
+  const world = await observe(engine, operation, cluster.value, engine.longActs.running(operation.metadata.uid))
+  if (!world.ok) return unread(engine, key, world.fault)
+  try {
+    const decided = await lookAndDecide(engine, kind, operation, world.value)
+    return await perform(engine, operation, decided.world, decided.decision)
+  } catch (error) {
+    return bug(engine, operation, error)
+  }
+}
+
+/** Asks for the decision, and for the facts it misses, until it has what it needs. */
+const lookAndDecide = async (engine: Reconciler, kind: Kind, operation: TalosOperation, seen: World): Promise<{ readonly decision: Decision; readonly world: World }> => {
+  let world = seen
+  for (let i = 0; i < MOST_LOOKS; i++) {
+    const decision = decide(kind, operation, world)
+    if (decision.do !== 'look') return { decision, world }
+    world = await gather(engine, world, decision.needs)
+  }
+  throw new Error('the decision asked for facts again and again')
+}
+
+const perform = async (engine: Reconciler, operation: TalosOperation, world: World, decision: Decision): Promise<Next> => {
+  const { home, clock } = engine
+  switch (decision.do) {
+    case 'look':
+      return AGAIN
+    case 'rest':
+      return decision.forMs === undefined ? {} : { againMs: decision.forMs }
+    case 'record':
+      return record(engine, operation, decision.status, decision.event)
+    case 'wait': {
+      const next = await record(engine, operation, decision.status)
+      return next.failed ? next : { againMs: decision.forMs }
+    }
+    case 'act':
+      return act(engine, operation, decision.status, decision.view, decision.step.name, decision.act)
+    case 'acquire': {
+      const taken = await takeLock(home, clock, world.lock, world.cluster.metadata.name, operation)
+      if (!taken.ok) return again(engine, operation, 'taking the cluster lock', taken.fault)
+      if (decision.takeOver) await tell(engine, operation, { type: 'Normal', reason: 'LockTakenOver', message: `Took the cluster lock over from ${decision.takeOver}.` })
+      return AGAIN
+    }
+    case 'release':
+      return world.lock ? after(engine, operation, 'releasing the cluster lock', await releaseLock(home, clock, world.lock)) : AGAIN
+    case 'cancel-act':
+      engine.longActs.cancel(operation.metadata.uid, decision.target)
+      return AGAIN
+    case 'add-finalizer':
+      return after(engine, operation, 'setting the finalizer', await home.changeOperation(operation, { finalizers: [...operation.metadata.finalizers, FINALIZER] }))
+    case 'drop-finalizer':
+      return after(engine, operation, 'removing the finalizer', await home.changeOperation(operation, { finalizers: operation.metadata.finalizers.filter((f) => f !== FINALIZER) }))
+    case 'drop-retry':
+      return dropRetry(engine, operation, decision.status, decision.event)
+    case 'delete':
+      return after(engine, operation, 'deleting it after its time to live', await home.deleteOperation(operation))
+  }
+}
+
+/** Writes the status if it differs. A conflict means that the decision was made on something old: it is thrown away. */
+const record = async (engine: Reconciler, operation: TalosOperation, status: OperationStatus, event?: Told): Promise<Next> => {
+  const written = await write(engine, operation, status)
+  if (!written.ok) return again(engine, operation, 'writing the status', written.fault)
+  if (event) await tell(engine, operation, event)
+  return AGAIN
+}
+
+const write = async (engine: Reconciler, operation: TalosOperation, status: OperationStatus): Promise<Result<TalosOperation>> => {
+  const next = ledger.withConditions(status, operation, engine.clock.now())
+  if (JSON.stringify(next) === JSON.stringify(operation.status)) return { ok: true, value: operation }
+  return engine.home.writeOperationStatus(operation, next)
+}
+
+/** First the new life of the failed step, then the end of the request: a crash between the two leaves a request that has no effect any more. */
+const dropRetry = async (engine: Reconciler, operation: TalosOperation, status: OperationStatus | undefined, event: Told | undefined): Promise<Next> => {
+  let current = operation
+  if (status) {
+    const written = await write(engine, operation, status)
+    if (!written.ok) return again(engine, operation, 'writing the status', written.fault)
+    current = written.value
+    if (event) await tell(engine, operation, event)
+  }
+  return after(engine, operation, 'removing the retry annotation', await engine.home.changeOperation(current, { annotations: { [ANNOTATION.retry]: null } }))
+}
+
+/** The intention is written, the right to act is checked once more, then the nudge is given. */
+const act = async (engine: Reconciler, operation: TalosOperation, status: OperationStatus, view: View, step: string, what: Act): Promise<Next> => {
+  const written = await write(engine, operation, status)
+  if (!written.ok) return again(engine, operation, 'writing the intention', written.fault)
+  const { cluster } = view.world
+  const [talos, kube] = await Promise.all([engine.connections.talos(cluster), engine.connections.kube(cluster)])
+  if (!talos.ok) return again(engine, operation, 'connecting to Talos', talos.fault)
+  if (!kube.ok) return again(engine, operation, 'connecting to Kubernetes', kube.fault)
+  const stopped = await mayNot(engine, operation, what)
+  if (stopped) {
+    engine.log.info('not acting', { operation: operation.metadata.name, step, reason: stopped })
+    return { againMs: 1000, failed: true }
+  }
+  const ports: ActPorts = { talos: talos.value, kube: kube.value }
+  engine.log.info(what.describe(view), { operation: operation.metadata.name, machine: view.target.name, step })
+  return what.long ? startLong(engine, operation, ports, view, step, what) : runShort(engine, written.value, ports, view, step, what)
+}
+
+/** Why a disruptive act must not be done: leadership or the lock is gone, read now and not from a cache. */
+const mayNot = async (engine: Reconciler, operation: TalosOperation, what: Act): Promise<string | undefined> => {
+  if (!engine.isLeading()) return 'leadership is lost'
+  if (!what.disruptive) return undefined
+  const lock = await readLock(engine.home, operation.metadata.namespace, operation.spec.clusterRef.name)
+  if (!lock.ok) return `the cluster lock cannot be read: ${lock.fault.message}`
+  if (!isHeldBy(lock.value, operation)) return `the cluster lock is held by ${lock.value?.holder || 'nobody'}`
+  return engine.isLeading() ? undefined : 'leadership is lost'
+}
+
+const startLong = (engine: Reconciler, operation: TalosOperation, ports: ActPorts, view: View, step: string, what: LongAct): Next => {
+  const { namespace, name, uid } = operation.metadata
+  engine.longActs.start(uid, view.target.name, step, (call) => what.run(ports, view, call), () => engine.wake({ namespace, name }))
+  return { againMs: view.world.timing.pollMs }
+}
+
+const runShort = async (engine: Reconciler, operation: TalosOperation, ports: ActPorts, view: View, step: string, what: ShortAct): Promise<Next> => {
+  const result = await what.run(ports, view)
+  if (result.ok) return AGAIN
+  return faulted(engine, operation, view.target.name, step, what, result.fault)
+}
+
+/** The act was refused or got no answer. Fatal faults fail the step; after any other the act is given again, later. */
+const faulted = async (engine: Reconciler, operation: TalosOperation, name: string, step: string, what: Act, fault: Fault): Promise<Next> => {
+  const now = engine.clock.now()
+  const target = ledger.targetsOf(operation.status).find((t) => t.name === name)
+  const fatal = target && what.fatal?.(fault, { operation, target })
+  if (fatal) return record(engine, operation, ledger.failed(operation.status, now, target, fatal.reason, fatal.message), { type: 'Warning', ...fatal })
+  engine.log.warn('the act was not answered well; trying again', { operation: operation.metadata.name, machine: name, step, fault: fault.message })
+  // Where the answer says for sure that nothing was done, the act need not be waited for.
+  const certain = fault.kind !== 'unreachable' && fault.kind !== 'unknown' && fault.kind !== 'cancelled'
+  await write(engine, operation, ledger.unanswered(operation.status, name, `${step}: ${fault.message}; trying again`, certain))
+  return BACK_OFF
+}
+
+/** What long acts said since the last pass goes into status before anything is decided. */
+const recordSettled = async (engine: Reconciler, kind: Kind, operation: TalosOperation): Promise<Next | undefined> => {
+  const settled = engine.longActs.take(operation.metadata.uid)[0]
+  if (!settled) return undefined
+  const target = ledger.targetsOf(operation.status).find((t) => t.name === settled.target)
+  const step = kind.rollout.steps.find((s) => s.name === settled.step)
+  if (!target || !step?.act || isFinished(operation.status.phase)) return AGAIN
+  const { result } = settled
+  if (!result.ok) return faulted(engine, operation, target.name, settled.step, step.act, result.fault)
+  const now = engine.clock.now()
+  const status =
+    'receipt' in result.value
+      ? ledger.received(operation.status, now, target.name, settled.step, result.value.receipt)
+      : ledger.failed(operation.status, now, target, result.value.failed.reason, result.value.failed.message)
+  const event: Told | undefined = 'failed' in result.value ? { type: 'Warning', ...result.value.failed } : undefined
+  return record(engine, operation, status, event)
+}
+
+/** The cluster or the kind is unknown: nothing can be checked, let alone done. */
+const impossible = async (engine: Reconciler, operation: TalosOperation, kind: Kind | undefined): Promise<Next> => {
+  const { namespace } = operation.metadata
+  if (isFinished(operation.status.phase)) return {}
+  const clusters = await engine.home.clusters(namespace)
+  const names = clusters.ok ? clusters.value.map((c) => c.metadata.name).join(', ') || 'none' : 'unknown'
+  const refusal = kind
+    ? { rule: 'UnknownCluster', message: `There is no TalosCluster ${operation.spec.clusterRef.name} in namespace ${namespace} (there are: ${names}).`, overridable: false }
+    : { rule: 'UnknownKind', message: `This controller does not know the kind ${operation.spec.kind} (it knows: ${engine.kinds.map((k) => k.name).join(', ')}).`, overridable: false }
+  if (operation.status.failureReason === 'PreflightRefused') return {}
+  const now = engine.clock.now()
+  const status = ledger.refused(ledger.checked(operation.status, now, { found: {}, refusals: [refusal], notes: [] }, { override: false, underLock: false }), now)
+  return record(engine, operation, status, { type: 'Warning', reason: 'PreflightRefused', message: refusal.message })
+}
+
+/** A fault of ours stops this operation, loudly, and no other. */
+const bug = async (engine: Reconciler, operation: TalosOperation, error: unknown): Promise<Next> => {
+  const id = `E-${engine.clock.now().toString(36)}`
+  const text = error instanceof Error ? error.message : String(error)
+  engine.log.error('internal error', { id, operation: operation.metadata.name, error: error instanceof Error ? (error.stack ?? text) : text })
+  const message = `${id}: ${text}`
+  return record(engine, operation, ledger.failed(operation.status, engine.clock.now(), undefined, 'InternalError', message), { type: 'Warning', reason: 'InternalError', message })
+}
+
+/** The operation is gone: its acts end, and a lock that still names it is freed. */
+const forget = async (engine: Reconciler, key: Key): Promise<Next> => {
+  const clusters = await engine.home.clusters(key.namespace)
+  if (!clusters.ok) return BACK_OFF
+  for (const cluster of clusters.value) {
+    const lock = await readLock(engine.home, key.namespace, cluster.metadata.name)
+    if (!lock.ok) return BACK_OFF
+    if (lock.value?.holder !== operationHolder(key.namespace, key.name)) continue
+    // A namesake may have been created and have taken the lock since: the Lease was read before this look, so the release cannot hit its hold.
+    const namesake = await engine.home.operation(key)
+    if (!namesake.ok && namesake.fault.kind === 'notFound') await releaseLock(engine.home, engine.clock, lock.value)
+  }
+  return {}
+}
+
+const tell = (engine: Reconciler, operation: TalosOperation, told: Told): Promise<void> => {
+  const { namespace, name, uid } = operation.metadata
+  return engine.home.event({ regarding: { kind: 'TalosOperation', namespace, name, uid }, ...told })
+}
+
+const after = (engine: Reconciler, operation: TalosOperation, what: string, result: Result<unknown>): Next => (result.ok ? AGAIN : again(engine, operation, what, result.fault))
+
+/** A conflict is no trouble: look again at once. Anything else is backed off from. */
+const again = (engine: Reconciler, operation: TalosOperation, what: string, fault: Fault): Next => {
+  if (fault.kind === 'conflict' || fault.kind === 'alreadyExists' || fault.kind === 'notFound') return AGAIN
+  const write = isTransient(fault) ? engine.log.info : engine.log.warn
+  write(`${what} did not work; trying again`, { operation: operation.metadata.name, fault: fault.message })
+  return fault.retryAfterMs === undefined ? BACK_OFF : { failed: true, againMs: fault.retryAfterMs }
+}
+
+const unread = (engine: Reconciler, key: Key, fault: Fault): Next => {
+  engine.log.info('the Kubernetes API does not answer well; trying again', { operation: key.name, fault: fault.message })
+  return BACK_OFF
+}

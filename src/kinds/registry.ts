@@ -1,0 +1,5 @@
+import type { Kind } from '../core/kind.ts'
+import { talos } from './talos/talos.ts'
+
+/** The kinds that are built. A new one is its own file, its test, and a line here. */
+export const kinds: readonly Kind[] = [talos]

@@ -1,0 +1,84 @@
+import type { Answer } from '../../core/kind.ts'
+import { YES, no, unknown } from '../../core/kind.ts'
+import type { View, World } from '../../core/world.ts'
+import { budgetFacts, podFacts, volumeFacts } from '../../core/world.ts'
+import type { Fault, Result } from '../../ports/fault.ts'
+import { done as nothing } from '../../ports/fault.ts'
+import type { BudgetFacts, Kube, PodFacts } from '../../ports/kube.ts'
+
+/** Why a pod is left where it is, or undefined when it has to go. */
+const staysBecause = (pod: PodFacts): string | undefined => {
+  if (pod.mirror) return 'a static pod goes with its machine'
+  if (pod.ownerKind === 'DaemonSet') return 'its DaemonSet would put it back'
+  if (pod.phase === 'Succeeded' || pod.phase === 'Failed') return 'it has ended'
+  return undefined
+}
+
+const isSelf = (pod: PodFacts, world: World): boolean => world.self !== undefined && pod.namespace === world.self.namespace && pod.name === world.self.pod
+
+const leaving = (view: View): Result<readonly PodFacts[]> => {
+  const pods = podFacts(view.world, view.target.node ?? '')
+  return pods.ok ? { ok: true, value: pods.value.filter((p) => staysBecause(p) === undefined).toSorted((a, b) => (id(a) < id(b) ? -1 : 1)) } : pods
+}
+
+const id = (pod: Pick<PodFacts, 'namespace' | 'name'>): string => `${pod.namespace}/${pod.name}`
+
+const some = (names: readonly string[]): string => (names.length > 4 ? `${names.slice(0, 4).join(', ')} and ${names.length - 4} more` : names.join(', '))
+
+/** Done when the pods are really gone, not only on their way, and their volumes are detached. */
+export const drainDone = (view: View): Answer => {
+  if (!view.target.node) return YES
+  const pods = leaving(view)
+  if (!pods.ok) return unknown(`its pods cannot be listed: ${pods.fault.message}`)
+  if (pods.value.length > 0) {
+    const blocked = blockedBy(view)
+    return no(blocked.length > 0 ? some(blocked) : `${pods.value.length} pods are still there: ${some(pods.value.map(id))}`)
+  }
+  const volumes = volumeFacts(view.world, view.target.node)
+  if (!volumes.ok) return unknown(`its volumes cannot be listed: ${volumes.fault.message}`)
+  return volumes.value.length > 0 ? no(`volumes are still attached: ${some(volumes.value)}`) : YES
+}
+
+/** The pods that a budget holds now, each with the budget. */
+export const blockedBy = (view: View): readonly string[] => {
+  if (!view.target.node) return []
+  const [pods, budgets] = [leaving(view), budgetFacts(view.world)]
+  if (!pods.ok || !budgets.ok) return []
+  return pods.value
+    .filter((p) => !p.terminating)
+    .flatMap((pod) => {
+      const budget = budgets.value.find((b) => b.disruptionsAllowed < 1 && covers(b, pod))
+      return budget ? [`pod ${id(pod)} is held by PodDisruptionBudget ${budget.name} (allowed disruptions ${budget.disruptionsAllowed})`] : []
+    })
+}
+
+const covers = (budget: BudgetFacts, pod: PodFacts): boolean =>
+  budget.namespace === pod.namespace && Object.entries(budget.matchLabels).every(([k, v]) => pod.labels[k] === v)
+
+/** Our own pod goes last: until the others are gone somebody has to evict them. */
+const inTurn = (view: View): readonly PodFacts[] => {
+  const pods = leaving(view)
+  if (!pods.ok) return []
+  const staying = pods.value.filter((p) => !p.terminating)
+  const others = pods.value.filter((p) => !isSelf(p, view.world))
+  return others.length > 0 ? staying.filter((p) => !isSelf(p, view.world)) : staying
+}
+
+/** One round: every pod is asked to go. Those that a budget holds are asked again in the next round. */
+export const evictAll = async (kube: Kube, view: View): Promise<Result<void>> => {
+  let denied: Fault | undefined
+  for (const pod of inTurn(view)) {
+    const evicted = await kube.evict(pod)
+    if (!evicted.ok && evicted.fault.kind === 'forbidden') denied = evicted.fault
+  }
+  return denied ? { ok: false, fault: denied } : nothing
+}
+
+/** Only with the policy force, after the timeout: past every budget, with each pod's own grace period. */
+export const deleteAll = async (kube: Kube, view: View): Promise<Result<void>> => {
+  for (const pod of inTurn(view)) {
+    const deleted = await kube.deletePod(pod)
+    if (!deleted.ok) return deleted
+  }
+  return nothing
+}
