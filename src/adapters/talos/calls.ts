@@ -1,0 +1,315 @@
+import {
+  create,
+  type DescMessage,
+  type DescMethodServerStreaming,
+  type DescMethodUnary,
+  type MessageInitShape,
+  type MessageShape,
+} from '@bufbuild/protobuf'
+import { EmptySchema } from '@bufbuild/protobuf/wkt'
+import { Metadata, type ServiceError, status } from '@grpc/grpc-js'
+import { MachineService } from '../../../proto/gen/machine/machine_pb.ts'
+import { grpcMethod } from '../../../proto/grpc.ts'
+import type { Cancellation, Clock } from '../../ports/clock.ts'
+import { failed, type Fault, ok, type Result } from '../../ports/fault.ts'
+import { parseAddress } from './address.ts'
+import { type Channel, type Credential, openChannel, secureContextOf } from './channel.ts'
+import { type CallFailure, type CallSite, classify, faultAt } from './classify.ts'
+
+/** One finished call, for counting and measuring. `code` is the gRPC status; `ms` is monotonic. */
+export type CallReport = { readonly address: string; readonly method: string; readonly code: number; readonly ms: number }
+
+export type CallOptions = {
+  /** From the start to the last byte. 10 s unless said otherwise. */
+  readonly deadlineMs?: number
+  readonly cancellation?: Cancellation
+  /** What the call is about, for messages: `MachineStatuses.runtime.talos.dev/machine`. */
+  readonly subject?: string
+}
+
+/** Calls to machines, each at its own address (`host` or `host:port`), each with a deadline. Nothing throws. */
+export type Calls = {
+  readonly unary: <I extends DescMessage, O extends DescMessage>(
+    address: string,
+    method: DescMethodUnary<I, O>,
+    request: MessageInitShape<I>,
+    options?: CallOptions,
+  ) => Promise<Result<MessageShape<O>>>
+  /** A server stream, read to its end. `each` may answer `stop`: then the rest is not wanted and the call succeeds. */
+  readonly stream: <I extends DescMessage, O extends DescMessage>(
+    address: string,
+    method: DescMethodServerStreaming<I, O>,
+    request: MessageInitShape<I>,
+    each: (message: MessageShape<O>) => void | 'stop',
+    options?: CallOptions,
+  ) => Promise<Result<void>>
+  /** Takes no new calls; what runs may end, then its connections close. */
+  readonly close: () => void
+  /** Ends what runs, too. */
+  readonly destroy: () => void
+}
+
+export type CallsOptions = {
+  readonly credential: Credential
+  /** When the client certificate runs out, to explain a machine that hangs up on it. */
+  readonly credentialExpires: Date
+  /** Real time: deadlines go over the wire, where nobody else's time counts. */
+  readonly clock: Clock
+  readonly onCall?: ((report: CallReport) => void) | undefined
+  readonly onFault?: ((fault: Fault) => void) | undefined
+  /** How often a quiet long call is proved alive. */
+  readonly probeMs?: number
+}
+
+const usualDeadlineMs = 10_000
+/** Calls that may take longer than this are proved alive beside. */
+const longMs = 60_000
+const usualProbeMs = 10_000
+const missesAllowed = 3
+/** grpc-js ends a call at its deadline; this much later we do not wait for it any more. */
+const graceMs = 1_000
+
+type Line = Channel & {
+  /** When an answer last proved that the connection works; monotonic. */
+  heardAt: number
+  running: Set<() => void>
+  longRunning: number
+}
+
+type Ended<T> = (outcome: { readonly value: T } | { readonly failure: CallFailure }) => void
+/** Starts the call on the wire; the answer cancels it. */
+type Begin<T> = (line: Line, deadline: Date, heard: () => void, ended: Ended<T>) => () => void
+
+export function talosCalls(options: CallsOptions): Calls {
+  const { clock, credentialExpires } = options
+  const probeMs = options.probeMs ?? usualProbeMs
+  const context = secureContextOf(options.credential)
+  const lines = new Map<string, Line>()
+  let isClosed = false
+
+  function lineTo(address: string): Line | undefined {
+    const existing = lines.get(address)
+    if (existing) return existing
+    const machine = parseAddress(address)
+    if (!machine) return undefined
+    const line: Line = { ...openChannel(machine, context, clock), heardAt: -Infinity, running: new Set(), longRunning: 0 }
+    lines.set(address, line)
+    return line
+  }
+
+  function call<T>(
+    site: CallSite,
+    line: Line,
+    method: string,
+    begin: Begin<T>,
+    { deadlineMs = usualDeadlineMs, cancellation }: CallOptions,
+  ): Promise<Result<T>> {
+    return new Promise(resolve => {
+      const startedAt = clock.monotonic()
+      const undo: (() => void)[] = []
+      let isSettled = false
+      const settle = (code: number, result: Result<T>) => {
+        if (isSettled) return
+        isSettled = true
+        for (const stop of undo) stop()
+        line.running.delete(destroy)
+        if (isClosed && line.running.size === 0) line.close()
+        options.onCall?.({ address: site.address, method, code, ms: clock.monotonic() - startedAt })
+        if (!result.ok) options.onFault?.(result.fault)
+        resolve(result)
+      }
+      const heard = () => {
+        line.heardAt = clock.monotonic()
+      }
+      const fail = (failure: CallFailure) => settle(failure.code, { ok: false, fault: classify(failure, siteNow(site)) })
+      const passed = () => {
+        // Nothing at all was heard since: more likely a dead connection than a slow answer, and the next call must not inherit it.
+        if (line.heardAt < startedAt && line.longRunning === 0) line.hangUp()
+        fail({ code: status.DEADLINE_EXCEEDED, details: `no answer within ${deadlineMs / 1000} s` })
+      }
+      let cancel = () => {}
+      const abort = (code: number, result: Result<T>) => {
+        settle(code, result)
+        cancel()
+      }
+      const destroy = () => abort(status.CANCELLED, { ok: false, fault: faultAt(site, 'cancelled', 'stopped by us') })
+      line.running.add(destroy)
+      cancel = begin(line, new Date(Date.now() + deadlineMs), heard, outcome => {
+        if ('value' in outcome) {
+          heard()
+          return settle(status.OK, ok(outcome.value))
+        }
+        const { code } = outcome.failure
+        if (code === status.DEADLINE_EXCEEDED && clock.monotonic() - startedAt >= deadlineMs - 50) return passed()
+        if (code !== status.UNAVAILABLE && code !== status.CANCELLED && code !== status.DEADLINE_EXCEEDED) heard()
+        fail(outcome.failure)
+      })
+
+      const watchdog = clock.after(deadlineMs + graceMs, () => {
+        passed()
+        cancel()
+      })
+      undo.push(watchdog)
+      if (deadlineMs > longMs) {
+        line.longRunning += 1
+        const stopProof = proveAlive(site.address, line, () => {
+          abort(status.UNAVAILABLE, {
+            ok: false,
+            fault: faultAt(
+              site,
+              'unreachable',
+              `the machine stopped answering while the call ran: ${missesAllowed} probes in a row were lost`,
+            ),
+          })
+          line.hangUp()
+        })
+        undo.push(stopProof, () => {
+          line.longRunning -= 1
+        })
+      }
+      // Last: it runs at once where the cancellation came before.
+      if (cancellation) undo.push(cancellation.onCancel(destroy))
+      if (isSettled) for (const stop of undo) stop()
+    })
+  }
+
+  /** A small call every so often beside a long one: an answer, whatever it says, proves the machine. */
+  function proveAlive(address: string, line: Line, lost: () => void): () => void {
+    let misses = 0
+    let isStopped = false
+    let stopTimer = () => {}
+    const wait = () => {
+      stopTimer = clock.after(probeMs, () => {
+        if (clock.monotonic() - line.heardAt < probeMs) {
+          misses = 0
+          return wait()
+        }
+        void probe()
+      })
+    }
+    const probe = async () => {
+      const answer = await version(address, line, probeMs)
+      if (isStopped) return
+      misses = answer.ok || (answer.fault.kind !== 'unreachable' && answer.fault.kind !== 'cancelled') ? 0 : misses + 1
+      if (misses >= missesAllowed) lost()
+      else wait()
+    }
+    wait()
+    return () => {
+      isStopped = true
+      stopTimer()
+    }
+  }
+
+  const version = (address: string, line: Line, deadlineMs: number) => {
+    const method = MachineService.method.version
+    return call({ address, call: 'MachineService.Version' }, line, pathOf(method), beginUnary(method, create(EmptySchema)), { deadlineMs })
+  }
+
+  const siteNow = (site: CallSite): CallSite =>
+    clock.now() >= credentialExpires.getTime() ? { ...site, credentialExpired: credentialExpires } : site
+
+  function start<T>(
+    address: string,
+    method: DescMethodUnary | DescMethodServerStreaming,
+    begin: Begin<T>,
+    callOptions: CallOptions,
+  ): Promise<Result<T>> {
+    const name = `${method.parent.name}.${method.name}`
+    const site: CallSite = { address, call: callOptions.subject ? `${name} ${callOptions.subject}` : name }
+    if (isClosed)
+      return Promise.resolve({
+        ok: false,
+        fault: faultAt(site, 'cancelled', 'this connection was closed, because its credential was replaced or the process ends'),
+      })
+    const line = lineTo(address)
+    if (!line)
+      return Promise.resolve(failed('invalid', `${address}: ${site.call}: this is no address of a machine; host or host:port would be`))
+    return call(site, line, pathOf(method), begin, callOptions)
+  }
+
+  const shut = () => {
+    for (const line of lines.values()) if (line.running.size === 0) line.close()
+  }
+
+  return {
+    unary: (address, method, request, callOptions = {}) =>
+      start(address, method, beginUnary(method, create(method.input, request)), callOptions),
+    stream: (address, method, request, each, callOptions = {}) =>
+      start(address, method, beginStream(method, create(method.input, request), each), callOptions),
+    close: () => {
+      isClosed = true
+      shut()
+    },
+    destroy: () => {
+      isClosed = true
+      for (const line of lines.values()) for (const end of [...line.running]) end()
+      shut()
+    },
+  }
+}
+
+function beginUnary<I extends DescMessage, O extends DescMessage>(
+  method: DescMethodUnary<I, O>,
+  request: MessageShape<I>,
+): Begin<MessageShape<O>> {
+  const { path, requestSerialize, responseDeserialize } = grpcMethod(method)
+  return (line, deadline, _heard, ended) => {
+    const running = line.client.makeUnaryRequest(
+      path,
+      requestSerialize,
+      responseDeserialize,
+      request,
+      new Metadata(),
+      { deadline },
+      (error, answer) => {
+        ended(error || answer === undefined ? { failure: failureOf(error) } : { value: answer })
+      },
+    )
+    return () => running.cancel()
+  }
+}
+
+function beginStream<I extends DescMessage, O extends DescMessage>(
+  method: DescMethodServerStreaming<I, O>,
+  request: MessageShape<I>,
+  each: (message: MessageShape<O>) => void | 'stop',
+): Begin<void> {
+  const { path, requestSerialize, responseDeserialize } = grpcMethod(method)
+  return (line, deadline, heard, ended) => {
+    const running = line.client.makeServerStreamRequest(path, requestSerialize, responseDeserialize, request, new Metadata(), { deadline })
+    let isOver = false
+    let failure: CallFailure | undefined
+    const leave = () => {
+      isOver = true
+      running.cancel()
+    }
+    running.on('data', (message: MessageShape<O>) => {
+      if (isOver) return
+      heard()
+      try {
+        if (each(message) !== 'stop') return
+        ended({ value: undefined })
+      } catch (error) {
+        ended({ failure: { code: status.INTERNAL, details: `a message of the stream could not be used: ${String(error)}` } })
+      }
+      leave()
+    })
+    // The status may outrun messages that are still buffered; only the end comes after all of them, and it comes after an error too.
+    running.on('error', (error: ServiceError) => {
+      failure = failureOf(error)
+    })
+    running.on('end', () => ended(failure ? { failure } : { value: undefined }))
+    return leave
+  }
+}
+
+function failureOf(error: ServiceError | null): CallFailure {
+  return error
+    ? { code: error.code ?? status.UNKNOWN, details: error.details || error.message }
+    : { code: status.INTERNAL, details: 'the answer was empty' }
+}
+
+function pathOf(method: DescMethodUnary | DescMethodServerStreaming): string {
+  return `${method.parent.typeName}/${method.name}`
+}

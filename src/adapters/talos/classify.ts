@@ -1,0 +1,144 @@
+import { status } from '@grpc/grpc-js'
+import type { Fault, FaultKind } from '../../ports/fault.ts'
+import { redacted } from './redact.ts'
+
+/** How a gRPC call ended badly, from the server or from grpc-js itself. */
+export type CallFailure = { readonly code: number; readonly details: string }
+
+export type CallSite = {
+  readonly address: string
+  /** For people: `MachineService.Version`, `State.Get MachineStatuses.runtime.talos.dev/machine`. */
+  readonly call: string
+  /** Set where our own certificate ran out: a machine then may say so, or just hang up. */
+  readonly credentialExpired?: Date | undefined
+}
+
+/**
+ * The one door from gRPC to Faults. Talos's texts change between releases, so they only refine what the code says, and only by short pieces.
+ */
+export function classify(failure: CallFailure, site: CallSite): Fault {
+  const text = tidy(failure.details)
+  if (failure.code === status.UNAVAILABLE && site.credentialExpired) {
+    return faultAt(
+      site,
+      'unauthenticated',
+      `the client certificate expired on ${site.credentialExpired.toISOString().replace('.000Z', 'Z')} (${text})`,
+    )
+  }
+  return faultAt(site, kindOf(failure.code, text), text)
+}
+
+/**
+ * What grpc-js and OpenSSL wrap around the reason: words, places in source files, and the time of the last try, by which the same failure would
+ * read differently each time.
+ */
+function tidy(details: string): string {
+  return details
+    .replace(/^No connection established\. Last error: (Error: )?/, '')
+    .replaceAll(/ \(\d{4}-\d\d-\d\dT[\d:.]+Z\)/g, '')
+    .replace(/\.?\s*Resolution note:\s*$/, '')
+    .replaceAll(/[0-9A-F]{8,16}:error:[0-9A-F]+:SSL routines:[^:]*:([^:]+)(:[^\s:]*:\d+)?(:SSL alert number \d+)?:?/g, 'TLS: $1')
+    .replaceAll(/\b[\d.]+:\d+->/g, '')
+    .trim()
+}
+
+/** A Fault that names the machine and the call; the text is redacted here. */
+export function faultAt(site: CallSite, kind: FaultKind, text: string): Fault {
+  return { kind, message: `${site.address}: ${site.call}: ${redacted(withHint(kind, text)) || 'no reason given'}` }
+}
+
+function kindOf(code: number, text: string): FaultKind {
+  switch (code) {
+    // We say `cancelled` ourselves where we cancelled: this one is a server that stops.
+    case status.CANCELLED:
+    case status.DEADLINE_EXCEEDED:
+      return 'unreachable'
+    case status.UNKNOWN:
+      return kindOfUnknown(text)
+    case status.INVALID_ARGUMENT:
+    case status.OUT_OF_RANGE:
+      return 'invalid'
+    case status.NOT_FOUND:
+      return 'notFound'
+    case status.ALREADY_EXISTS:
+      return 'alreadyExists'
+    case status.PERMISSION_DENIED:
+      // COSI's answer for a type or namespace that this release does not have.
+      return /^(resource type|namespace) ".*" is not supported/.test(text) ? 'unsupported' : 'forbidden'
+    case status.RESOURCE_EXHAUSTED:
+      // Ours, not the server's state: the same answer would be as large again.
+      return text.includes('larger than max') ? 'unknown' : 'busy'
+    case status.FAILED_PRECONDITION:
+      return /already in progress|not ready (yet )?for|not available yet/.test(text) ? 'busy' : 'precondition'
+    case status.ABORTED:
+      return 'busy'
+    case status.UNIMPLEMENTED:
+      return /maintenance mode|agent mode|container mode/.test(text) ? 'precondition' : 'unsupported'
+    case status.INTERNAL:
+      return kindOfInternal(text)
+    case status.UNAVAILABLE:
+      return kindOfUnavailable(text)
+    case status.UNAUTHENTICATED:
+      return 'unauthenticated'
+    default:
+      return 'unknown'
+  }
+}
+
+/** A plain Go error arrives as Unknown, with all its meaning in the text. */
+function kindOfUnknown(text: string): FaultKind {
+  if (isMissingImage(text)) return 'notFound'
+  if (/upgrade mutex|\blocked\b/i.test(text)) return 'busy'
+  if (/insufficient to maintain quorum|must be running to perform|must be healthy to perform|only one member/.test(text))
+    return 'precondition'
+  if (
+    /etcdserver: |context deadline exceeded|no controlplane endpoints discovered|connection refused|toomanyrequests|Too Many Requests/i.test(
+      text,
+    )
+  )
+    return 'busy'
+  if (isBrokenConnection(text)) return 'unreachable'
+  return 'unknown'
+}
+
+function kindOfInternal(text: string): FaultKind {
+  if (isMissingImage(text)) return 'notFound'
+  if (text.includes('system disk not found')) return 'precondition'
+  if (text.includes('invalid target')) return 'invalid'
+  return isBrokenConnection(text) ? 'unreachable' : 'unknown'
+}
+
+function kindOfUnavailable(text: string): FaultKind {
+  // An alert is what the machine says about our certificate; what we say about its certificate has other words.
+  if (/\balert\b.*(certificate|unknown ca|access denied)/i.test(text)) return 'unauthenticated'
+  if (
+    /altnames|self[- ]signed certificate|unable to (verify the first|get (local )?issuer) certificate|certificate (signature failure|has expired|is not yet valid)|invalid CA certificate|unsuitable certificate purpose|certificate chain too long/i.test(
+      text,
+    )
+  ) {
+    return 'wrongPeer'
+  }
+  return /containerd/.test(text) ? 'busy' : 'unreachable'
+}
+
+function isMissingImage(text: string): boolean {
+  return /image|installer|pull/i.test(text) && /not found|manifest[ _]unknown|name[ _]unknown|does not exist/i.test(text)
+}
+
+function isBrokenConnection(text: string): boolean {
+  return /connection error|connection reset|ECONNRESET|no route to host|broken pipe|transport is closing|RST_STREAM|GOAWAY|\bEOF\b|stream terminated/i.test(
+    text,
+  )
+}
+
+/** What the bare text of a library leaves unsaid. */
+function withHint(kind: FaultKind, text: string): string {
+  if (kind === 'wrongPeer') {
+    return `the machine's certificate is not what this address and the talosconfig's ca call for; a machine without a configuration (maintenance mode) looks like this too (${text})`
+  }
+  if (kind === 'unauthenticated') return `the machine does not accept the client certificate of the talosconfig: ${text}`
+  // TLS was up and the machine left without a word: what a refused client certificate looks like where no alert comes through.
+  if (text === 'Failed to connect')
+    return 'the machine closed the connection right after the TLS handshake; it may not accept the client certificate of the talosconfig'
+  return text
+}

@@ -1,0 +1,62 @@
+import { ApplyConfigurationRequest_Mode, MachineService } from '../../../proto/gen/machine/machine_pb.ts'
+import { done, failed, type Fault, ok, type Result } from '../../ports/fault.ts'
+import { onlyMessage } from './answer.ts'
+import type { Calls } from './calls.ts'
+import { getResource } from './cosi.ts'
+import { type ConfigFacts, readConfigFacts, saysTheSame, withInstallImage } from './machine-config.ts'
+import { resourceTypes } from './resource-types.ts'
+
+const applyDeadlineMs = 30_000
+
+/** Facts of the live configuration; undefined where the machine has none: it is in maintenance mode, or at the very start of a boot. */
+export async function readMachineConfig(calls: Calls, address: string): Promise<Result<ConfigFacts | undefined>> {
+  const text = await configText(calls, address, 'v1alpha1')
+  if (!text.ok || text.value === undefined) return text.ok ? ok(undefined) : text
+  const facts = readConfigFacts(text.value)
+  return facts.ok ? ok(facts.value) : failed('unknown', `${address}: its machine configuration: ${facts.problem}`)
+}
+
+/**
+ * Sets the install image in the live configuration, without a reboot, and changes nothing else; nothing is sent where it is there already.
+ * A configuration that is staged or on trial would be lost by it, so such a machine is a Fault of kind `precondition`, as is one
+ * without an install section.
+ */
+export async function setInstallImage(calls: Calls, address: string, image: string): Promise<Result<void>> {
+  const [live, persistent] = await Promise.all([configText(calls, address, 'v1alpha1'), configText(calls, address, 'persistent')])
+  if (!live.ok) return live
+  if (!persistent.ok) return persistent
+  if (live.value === undefined) return failed('precondition', `${address}: the machine has no configuration: it is in maintenance mode`)
+  const changed = withInstallImage(live.value, image)
+  if (!changed.ok) return failed('precondition', `${address}: its machine configuration: ${changed.problem}`)
+  if (changed.value === live.value) return done
+  if (persistent.value !== undefined && !saysTheSame(persistent.value, live.value)) {
+    return failed(
+      'precondition',
+      `${address}: a configuration is staged or on trial there, and setting the install image now would undo that; reboot the machine or apply a configuration first`,
+    )
+  }
+  const answer = await calls.unary(
+    address,
+    MachineService.method.applyConfiguration,
+    { data: new TextEncoder().encode(changed.value), mode: ApplyConfigurationRequest_Mode.NO_REBOOT },
+    { deadlineMs: applyDeadlineMs },
+  )
+  if (!answer.ok) return { ok: false, fault: withoutDiff(answer.fault) }
+  const message = onlyMessage(address, 'MachineService.ApplyConfiguration', answer.value.messages)
+  return message.ok ? done : message
+}
+
+/** Talos explains a refusal with a diff of the configuration, secrets and all. */
+function withoutDiff(fault: Fault): Fault {
+  const [before] = fault.message.split(/\s(?:diff:|---\s|\+\+\+\s|@@\s)/)
+  return { ...fault, message: before ?? fault.message }
+}
+
+async function configText(calls: Calls, address: string, id: 'v1alpha1' | 'persistent'): Promise<Result<string | undefined>> {
+  const resource = await getResource(calls, address, resourceTypes.machineConfig, id)
+  if (!resource.ok || resource.value === undefined) return resource.ok ? ok(undefined) : resource
+  const bytes = resource.value.spec.yamlMarshalled
+  const text = new TextDecoder('utf-8', { ignoreBOM: true }).decode(bytes)
+  // What is written back must be what was read.
+  return Buffer.from(text).equals(bytes) ? ok(text) : failed('unknown', `${address}: its machine configuration is not UTF-8`)
+}

@@ -1,0 +1,78 @@
+import type { Clock } from '../../ports/clock.ts'
+import { failed, ok, type Fault, type Result } from '../../ports/fault.ts'
+import type { Talos } from '../../ports/talos.ts'
+import { formatAddress } from './address.ts'
+import { type CallReport, talosCalls } from './calls.ts'
+import { setInstallImage } from './config.ts'
+import { readEtcd } from './etcd.ts'
+import { machineReader } from './machine-facts.ts'
+import { readMembers } from './members.ts'
+import { parseTalosconfig } from './talosconfig.ts'
+import { forfeitLeadership, installImage, pullImage, reboot, upgradeLegacy } from './upgrade.ts'
+
+export type TalosConnectionOptions = {
+  /** The text of a talosconfig. */
+  readonly talosconfig: string
+  /** Which of its contexts; its current one where none is named. */
+  readonly context?: string
+  /** Real time. */
+  readonly clock: Clock
+  /** Told of each finished call, failed ones too: for metrics and the benchmark. */
+  readonly onCall?: ((report: CallReport) => void) | undefined
+  readonly onFault?: ((fault: Fault) => void) | undefined
+  /** How often a long quiet call is proved alive; 10 s. */
+  readonly probeMs?: number
+}
+
+export type TalosConnection = Talos & {
+  /** Organizations of the client certificate: its roles. */
+  readonly roles: readonly string[]
+  /** Takes no new calls; running ones may end, then the connections close. */
+  readonly close: () => void
+  /** Ends running calls too, as cancelled. */
+  readonly destroy: () => void
+}
+
+/**
+ * The Talos API of the cluster of a talosconfig. Nothing is dialled until a call is made. A talosconfig that cannot be used is a Fault: `invalid`, or
+ * `unauthenticated` where its certificate expired.
+ */
+export function talosConnection(options: TalosConnectionOptions): Result<TalosConnection> {
+  const { clock } = options
+  const parsed = parseTalosconfig(options.talosconfig, {
+    now: new Date(clock.now()),
+    ...(options.context === undefined ? {} : { context: options.context }),
+  })
+  if (!parsed.ok) return failed(/\bexpired on\b/.test(parsed.problem) ? 'unauthenticated' : 'invalid', parsed.problem)
+  const config = parsed.value
+  const calls = talosCalls({
+    credential: config,
+    credentialExpires: config.notAfter,
+    clock,
+    onCall: options.onCall,
+    onFault: options.onFault,
+    ...(options.probeMs === undefined ? {} : { probeMs: options.probeMs }),
+  })
+  const reader = machineReader(calls, clock)
+  return ok({
+    endpoints: config.endpoints.map(formatAddress),
+    credentialExpires: config.notAfter.getTime(),
+    roles: config.roles,
+    members: address => readMembers(calls, address),
+    machine: reader.read,
+    etcd: address => readEtcd(calls, address),
+    pull: (address, image, call) => pullImage(calls, address, image, call),
+    install: (address, image, call) => installImage(calls, address, image, call),
+    upgrade: (address, request) => upgradeLegacy(calls, address, request),
+    reboot: (address, mode) => reboot(calls, address, mode),
+    forfeitLeadership: address => forfeitLeadership(calls, address),
+    setInstallImage: async (address, image) => {
+      const set = await setInstallImage(calls, address, image)
+      // Also after a failure: it may have come through.
+      reader.forgetConfiguration(address)
+      return set
+    },
+    close: calls.close,
+    destroy: calls.destroy,
+  })
+}

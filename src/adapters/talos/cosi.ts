@@ -1,0 +1,77 @@
+import { type DescMessage, fromBinary, type MessageShape } from '@bufbuild/protobuf'
+import { type Resource, State } from '../../../proto/gen/cosi/resource/state_pb.ts'
+import { failed, type Fault, ok, type Result } from '../../ports/fault.ts'
+import type { Calls, CallOptions } from './calls.ts'
+
+/** Where resources of one type are, and the message that their `proto_spec` holds. */
+export type ResourceType<S extends DescMessage> = { readonly namespace: string; readonly type: string; readonly schema: S }
+
+export type CosiResource<S extends DescMessage> = {
+  readonly id: string
+  /** A counter that grows with each write. */
+  readonly version: string
+  readonly spec: MessageShape<S>
+}
+
+/** One resource; undefined where it does not exist, or this release of Talos has no such type. */
+export async function getResource<S extends DescMessage>(
+  calls: Calls,
+  address: string,
+  of: ResourceType<S>,
+  id: string,
+  options?: CallOptions,
+): Promise<Result<CosiResource<S> | undefined>> {
+  const { namespace, type } = of
+  const subject = `${type}/${id}`
+  const answer = await calls.unary(address, State.method.get, { namespace, type, id }, { ...options, subject })
+  if (!answer.ok) return isAbsence(answer.fault) ? ok(undefined) : answer
+  return decoded(address, `State.Get ${subject}`, of, answer.value.resource)
+}
+
+/** All resources of a type; none where this release of Talos has no such type. */
+export async function listResources<S extends DescMessage>(
+  calls: Calls,
+  address: string,
+  of: ResourceType<S>,
+  options?: CallOptions,
+): Promise<Result<readonly CosiResource<S>[]>> {
+  const { namespace, type } = of
+  const found: Resource[] = []
+  const answer = await calls.stream(
+    address,
+    State.method.list,
+    { namespace, type },
+    message => {
+      if (message.resource) found.push(message.resource)
+    },
+    { ...options, subject: type },
+  )
+  if (!answer.ok) return isAbsence(answer.fault) ? ok([]) : answer
+  const resources: CosiResource<S>[] = []
+  for (const resource of found) {
+    const one = decoded(address, `State.List ${type}`, of, resource)
+    if (!one.ok) return one
+    resources.push(one.value)
+  }
+  return ok(resources)
+}
+
+function isAbsence(fault: Fault): boolean {
+  return fault.kind === 'notFound' || fault.kind === 'unsupported'
+}
+
+function decoded<S extends DescMessage>(
+  address: string,
+  call: string,
+  of: ResourceType<S>,
+  resource: Resource | undefined,
+): Result<CosiResource<S>> {
+  if (!resource?.metadata || !resource.spec) return failed('unknown', `${address}: ${call}: the answer has no resource in it`)
+  try {
+    const spec = fromBinary(of.schema, resource.spec.protoSpec)
+    return ok({ id: resource.metadata.id, version: resource.metadata.version, spec })
+  } catch {
+    // What was wrong with the bytes may quote them.
+    return failed('unknown', `${address}: ${call}: its content is not a ${of.schema.typeName}`)
+  }
+}

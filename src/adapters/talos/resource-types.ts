@@ -1,0 +1,30 @@
+import { InfoSpecSchema, IdentitySpecSchema, MemberSpecSchema } from '../../../proto/gen/talos/resource/definitions/cluster/cluster_pb.ts'
+import { MachineConfigSpecSchema, MachineTypeSpecSchema } from '../../../proto/gen/resource/config/config_pb.ts'
+import { LayerSchema } from '../../../proto/gen/talos/resource/definitions/extensions/extensions_pb.ts'
+import { SystemInformationSpecSchema } from '../../../proto/gen/talos/resource/definitions/hardware/hardware_pb.ts'
+import { NodenameSpecSchema } from '../../../proto/gen/talos/resource/definitions/k8s/k8s_pb.ts'
+import { HostnameStatusSpecSchema } from '../../../proto/gen/talos/resource/definitions/network/network_pb.ts'
+import {
+  BootIDSpecSchema,
+  MachineStatusSpecSchema,
+  MetaKeySpecSchema,
+  SecurityStateSpecSchema,
+} from '../../../proto/gen/talos/resource/definitions/runtime/runtime_pb.ts'
+
+/** Talos's resources as far as this room reads them. */
+export const resourceTypes = {
+  machineStatus: { namespace: 'runtime', type: 'MachineStatuses.runtime.talos.dev', schema: MachineStatusSpecSchema },
+  /** Since Talos 1.14, and not where Talos runs in a container. */
+  bootID: { namespace: 'runtime', type: 'BootIDs.runtime.talos.dev', schema: BootIDSpecSchema },
+  metaKey: { namespace: 'runtime', type: 'MetaKeys.runtime.talos.dev', schema: MetaKeySpecSchema },
+  securityState: { namespace: 'runtime', type: 'SecurityStates.talos.dev', schema: SecurityStateSpecSchema },
+  extensionStatus: { namespace: 'runtime', type: 'ExtensionStatuses.runtime.talos.dev', schema: LayerSchema },
+  machineConfig: { namespace: 'config', type: 'MachineConfigs.config.talos.dev', schema: MachineConfigSpecSchema },
+  machineType: { namespace: 'config', type: 'MachineTypes.config.talos.dev', schema: MachineTypeSpecSchema },
+  member: { namespace: 'cluster', type: 'Members.cluster.talos.dev', schema: MemberSpecSchema },
+  identity: { namespace: 'cluster', type: 'Identities.cluster.talos.dev', schema: IdentitySpecSchema },
+  info: { namespace: 'cluster', type: 'Infos.cluster.talos.dev', schema: InfoSpecSchema },
+  nodename: { namespace: 'k8s', type: 'Nodenames.kubernetes.talos.dev', schema: NodenameSpecSchema },
+  hostnameStatus: { namespace: 'network', type: 'HostnameStatuses.net.talos.dev', schema: HostnameStatusSpecSchema },
+  systemInformation: { namespace: 'hardware', type: 'SystemInformations.hardware.talos.dev', schema: SystemInformationSpecSchema },
+} as const
