@@ -3,7 +3,7 @@ import type { Answer } from './answer.ts'
 import { answer, refuse } from './answer.ts'
 import type { Machine } from './machine.ts'
 import { versionOf } from './machine.ts'
-import { isAtLeast, releaseOf } from './releases.ts'
+import { releaseOf } from './releases.ts'
 import { setServiceHealth } from './services.ts'
 import type { Site } from './site.ts'
 import { later } from './site.ts'
@@ -278,6 +278,3 @@ export const createEtcd = (site: () => Site): Etcd => {
     },
   }
 }
-
-/** Whether this etcd speaks the storage version itself. */
-export const reportsStorageVersion = (version: string): boolean => isAtLeast(`v${releaseOf(version).etcd}`, 3, 6)

@@ -2,7 +2,6 @@ import type { MachineStage } from '../ports/talos.ts'
 import type { Installer } from './images.ts'
 import type { EventRing } from './machine-events.ts'
 import { createEventRing } from './machine-events.ts'
-import { ETCD_QUOTA, readScalar } from './machine-config.ts'
 import type { Service } from './services.ts'
 import type { Site } from './site.ts'
 import type { Disk, Slot } from './slots.ts'
@@ -11,7 +10,14 @@ import { createDisk, runningSlot } from './slots.ts'
 export type Role = 'controlplane' | 'worker'
 
 /** The sequence that runs, and thereby holds the lock of the sequencer. */
-export type RunningSequence = { readonly name: string; readonly actorID: string; phase: string; readonly since: number; abandoned: boolean }
+export type RunningSequence = {
+  readonly name: string
+  readonly actorID: string
+  phase: string
+  readonly since: number
+  abandoned: boolean
+  stuck: boolean
+}
 
 /**
  * One machine: what is on its disk, in its firmware and in its memory. Everything in memory is lost when it goes down, and `life` then grows:
@@ -144,8 +150,6 @@ export const isReady = (site: Site, machine: Machine): boolean => unmetCondition
 
 /** In stage RUNNING and ready: what an operator would call up. */
 export const isUp = (site: Site, machine: Machine): boolean => answers(machine) && machine.stage === 'running' && isReady(site, machine)
-
-export const hasEtcdQuota = (machine: Machine): boolean => readScalar(machine.config, ETCD_QUOTA) !== undefined
 
 export const setStage = (site: Site, machine: Machine, stage: MachineStage): void => {
   if (machine.stage === stage) return

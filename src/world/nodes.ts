@@ -130,6 +130,10 @@ export const createNodes = (site: Site, api: ApiServer): Nodes => {
   site.listen((machine, what) => {
     const { life } = machine
     if (what === 'kubelet-up') {
+      // A network that was mended: the kubelet never stopped and goes on posting.
+      const known = (store.get(RESOURCE.nodes, '', machine.name)?.status as { nodeInfo?: { bootID?: string } } | undefined)?.nodeInfo
+        ?.bootID
+      if (known === machine.bootID) return void later(site, machine, durations.draw('nodeReady'), () => reportReady(machine))
       if (site.faults.of(machine).kubeletNeverRegisters) return
       later(site, machine, durations.draw('registerNode'), () => {
         api.whenAvailable(() => {

@@ -23,6 +23,7 @@ export const stopAllPods = (site: Site, machine: Machine): Phase => ({
     stopService(site, machine, 'kubelet')
     const asked = site.faults.of(machine).stopPodsMs
     if (asked === Infinity) {
+      if (machine.sequence) machine.sequence.stuck = true
       site.journal.write(machine.name, 'stuck', 'stopping pods')
       return
     }
@@ -94,6 +95,6 @@ export const requestReboot = (site: Site, machine: Machine, mode: RebootMode): A
   if (machine.platform === 'container') return refuse('FailedPrecondition', 'method is not supported in container mode')
   const actorID = site.schedule.random.uuid()
   site.journal.write(machine.name, 'reboot-requested', mode)
-  startSequence(site, machine, { name: 'reboot', phases: phases(site, machine, mode, actorID) }, actorID)
+  startSequence(site, machine, { name: 'reboot', phases: phases(site, machine, mode, actorID), forced: mode === 'force' }, actorID)
   return answer({ actorID })
 }

@@ -17,6 +17,8 @@ export type Phase = {
 export type Sequence = {
   readonly name: SequenceName
   readonly phases: readonly Phase[]
+  /** Does not wait for the one that it takes over from. */
+  readonly forced?: boolean
   /** After the last phase, or after the one that failed; not when another sequence took over or the machine went down. */
   readonly ended?: (error: string | undefined) => void
 }
@@ -47,7 +49,8 @@ export const startSequence = (site: Site, machine: Machine, sequence: Sequence, 
   const publish = machine.events.publish
   const victim = machine.sequence
   if (victim) {
-    const mayTakeOver = sequence.name === 'shutdown' || GIVES_WAY[victim.name as SequenceName].includes(sequence.name)
+    const isAllowed = sequence.name === 'shutdown' || GIVES_WAY[victim.name as SequenceName].includes(sequence.name)
+    const mayTakeOver = isAllowed && (!victim.stuck || sequence.forced === true)
     if (!mayTakeOver) {
       const error = { code: 'LOCKED', message: 'sequence not started: locked' } as const
       publish(schedule.now(), '', { type: 'SequenceEvent', sequence: sequence.name, action: 'NOOP', error })
@@ -63,7 +66,7 @@ export const startSequence = (site: Site, machine: Machine, sequence: Sequence, 
     publish(schedule.now(), victim.actorID, { type: 'SequenceEvent', sequence: victim.name, action: 'NOOP', error })
   }
 
-  const running = { name: sequence.name, actorID, phase: '', since: schedule.now(), abandoned: false }
+  const running = { name: sequence.name, actorID, phase: '', since: schedule.now(), abandoned: false, stuck: false }
   machine.sequence = running
   const { life } = machine
   publish(schedule.now(), actorID, { type: 'SequenceEvent', sequence: sequence.name, action: 'START' })

@@ -132,3 +132,19 @@ export const advanceUntil = async (
   }
   return true
 }
+
+/** Advances until a promise is settled and answers with its value; throws when nothing more is planned, or `withinMs` passed, without it. */
+export const outcome = async <T>(
+  schedule: Schedule,
+  promise: Promise<T>,
+  options: { readonly withinMs?: number; readonly settle?: () => Promise<void> } = {},
+): Promise<T> => {
+  let over = false
+  const end = (): void => {
+    over = true
+  }
+  promise.then(end, end)
+  const until = schedule.now() + (options.withinMs ?? 6 * 3_600_000)
+  if (!(await advanceUntil(schedule, () => over, { until, settle: options.settle }))) throw new Error('the promise was never settled')
+  return promise
+}
