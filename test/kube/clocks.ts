@@ -27,10 +27,10 @@ export const fakeClock = (start = Date.UTC(2026, 0, 1)): FakeClock => {
       const timer = { at: now + ms, run }
       timers = [...timers, timer].toSorted((a, b) => a.at - b.at)
       return () => {
-        timers = timers.filter((one) => one !== timer)
+        timers = timers.filter(one => one !== timer)
       }
     },
-    advance: (ms) => {
+    advance: ms => {
       const end = now + ms
       for (let next = timers[0]; next && next.at <= end; next = timers[0]) {
         timers = timers.slice(1)

@@ -19,7 +19,10 @@ export type ScriptedServer = {
   readonly stop: () => Promise<void>
 }
 
-export const startScripted = async (answer: Answering, tls?: { readonly key: string; readonly cert: string; readonly ca?: string }): Promise<ScriptedServer> => {
+export const startScripted = async (
+  answer: Answering,
+  tls?: { readonly key: string; readonly cert: string; readonly ca?: string },
+): Promise<ScriptedServer> => {
   const asked: Asked[] = []
   const sockets = new Set<Socket>()
   let connections = 0
@@ -28,31 +31,47 @@ export const startScripted = async (answer: Answering, tls?: { readonly key: str
     request.on('data', (chunk: Buffer) => chunks.push(chunk))
     request.on('end', () => {
       const text = Buffer.concat(chunks).toString()
-      const one = { method: request.method ?? '', url: new URL(request.url ?? '/', 'http://server'), headers: request.headers, body: text === '' ? undefined : (JSON.parse(text) as unknown) }
+      const one = {
+        method: request.method ?? '',
+        url: new URL(request.url ?? '/', 'http://server'),
+        headers: request.headers,
+        body: text === '' ? undefined : (JSON.parse(text) as unknown),
+      }
       asked.push(one)
       answer(one, response)
     })
   }
-  const server = tls ? createTlsServer({ ...tls, requestCert: tls.ca !== undefined, rejectUnauthorized: tls.ca !== undefined }, listen) : createServer(listen)
+  const server = tls
+    ? createTlsServer({ ...tls, requestCert: tls.ca !== undefined, rejectUnauthorized: tls.ca !== undefined }, listen)
+    : createServer(listen)
   server.on(tls ? 'secureConnection' : 'connection', (socket: Socket) => {
     connections += 1
     sockets.add(socket)
     socket.on('close', () => sockets.delete(socket))
   })
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  await new Promise<void>(resolve => server.listen(0, '127.0.0.1', resolve))
   const { port } = server.address() as AddressInfo
   const url = `${tls ? 'https' : 'http'}://127.0.0.1:${port}`
-  const cut = (): void => sockets.forEach((socket) => socket.destroy())
+  const cut = (): void => sockets.forEach(socket => socket.destroy())
   return {
     url,
     peer: `127.0.0.1:${port}`,
     asked,
     connections: () => connections,
     cut,
-    config: (user = {}, cluster = {}) => ({ server: url, namespace: 'default', context: 'test', clusterName: 'test', userName: 'test', origin: 'the test', cluster, user }),
+    config: (user = {}, cluster = {}) => ({
+      server: url,
+      namespace: 'default',
+      context: 'test',
+      clusterName: 'test',
+      userName: 'test',
+      origin: 'the test',
+      cluster,
+      user,
+    }),
     stop: async () => {
       cut()
-      await new Promise((resolve) => server.close(resolve))
+      await new Promise(resolve => server.close(resolve))
     },
   }
 }
@@ -62,5 +81,11 @@ export const json = (response: ServerResponse, body: unknown, code = 200, header
   response.end(JSON.stringify(body))
 }
 
-export const status = (response: ServerResponse, code: number, reason: string, message: string, details?: unknown, headers?: Record<string, string>): void =>
-  json(response, { kind: 'Status', apiVersion: 'v1', status: 'Failure', message, reason, details, code }, code, headers)
+export const status = (
+  response: ServerResponse,
+  code: number,
+  reason: string,
+  message: string,
+  details?: unknown,
+  headers?: Record<string, string>,
+): void => json(response, { kind: 'Status', apiVersion: 'v1', status: 'Failure', message, reason, details, code }, code, headers)

@@ -2,7 +2,14 @@ import { describe, expect, it } from 'vitest'
 import { faultOfAnswer, faultOfError, isExpired, ownError, redact } from './classify.ts'
 
 const asked = { peer: '10.0.0.1:6443', call: 'get talosoperations ichor/up', group: 'ichor.maesh.dev' }
-const answer = (code: number, reason: string, message: string, details: unknown = {}) => ({ kind: 'Status', status: 'Failure', code, reason, message, details })
+const answer = (code: number, reason: string, message: string, details: unknown = {}) => ({
+  kind: 'Status',
+  status: 'Failure',
+  code,
+  reason,
+  message,
+  details,
+})
 
 describe('an answer', () => {
   it.each([
@@ -30,12 +37,15 @@ describe('an answer', () => {
     expect(isExpired(faultOfAnswer(409, answer(409, 'Conflict', 'x'), asked))).toBe(false)
   })
 
-  it.each(['404 page not found\n', answer(404, 'NotFound', 'the server could not find the requested resource'), ''])('tells a missing CRD from a missing object: %j', (body) => {
-    const fault = faultOfAnswer(404, body, asked)
-    expect(fault.kind).toBe('unsupported')
-    expect(fault.message).toContain('ichor install --crds-only')
-    expect(faultOfAnswer(404, body, { ...asked, group: 'policy' }).message).not.toContain('ichor install')
-  })
+  it.each(['404 page not found\n', answer(404, 'NotFound', 'the server could not find the requested resource'), ''])(
+    'tells a missing CRD from a missing object: %j',
+    body => {
+      const fault = faultOfAnswer(404, body, asked)
+      expect(fault.kind).toBe('unsupported')
+      expect(fault.message).toContain('ichor install --crds-only')
+      expect(faultOfAnswer(404, body, { ...asked, group: 'policy' }).message).not.toContain('ichor install')
+    },
+  )
 
   it('says every cause in one line, and none twice', () => {
     const causes = [
@@ -43,7 +53,9 @@ describe('an answer', () => {
       { reason: 'FieldValueInvalid', field: 'spec.kind', message: 'is said already' },
     ]
     const fault = faultOfAnswer(422, answer(422, 'Invalid', 'up is invalid: spec.kind: is said already', { causes }), asked)
-    expect(fault.message).toBe('10.0.0.1:6443: get talosoperations ichor/up: up is invalid: spec.kind: is said already; spec.maxUnavailable: must be at least 1')
+    expect(fault.message).toBe(
+      '10.0.0.1:6443: get talosoperations ichor/up: up is invalid: spec.kind: is said already; spec.maxUnavailable: must be at least 1',
+    )
   })
 
   it('keeps what the server asks for as a pause', () => {
@@ -77,9 +89,15 @@ describe('an error', () => {
   })
 
   it('of TLS may have its reason in the message only', () => {
-    const words = 'write EPROTO 40A:error:0A000412:SSL routines:ssl3_read_bytes:ssl/tls alert bad certificate:../ssl/record.c:916:SSL alert number 42:'
+    const words =
+      'write EPROTO 40A:error:0A000412:SSL routines:ssl3_read_bytes:ssl/tls alert bad certificate:../ssl/record.c:916:SSL alert number 42:'
     expect(faultOfError(nodeError('EPROTO', words), asked).kind).toBe('unauthenticated')
-    expect(faultOfError(nodeError('EPROTO', 'write EPROTO 40A:error:0A00010B:SSL routines:tls_validate_record_header:wrong version number:x.c:77:'), asked).kind).toBe('wrongPeer')
+    expect(
+      faultOfError(
+        nodeError('EPROTO', 'write EPROTO 40A:error:0A00010B:SSL routines:tls_validate_record_header:wrong version number:x.c:77:'),
+        asked,
+      ).kind,
+    ).toBe('wrongPeer')
   })
 
   it('has its code wherever Node put it', () => {
@@ -87,7 +105,7 @@ describe('an error', () => {
     expect(faultOfError(new Error('request failed', { cause: nodeError('ECONNRESET') }), asked).kind).toBe('unreachable')
   })
 
-  it.each(['a string', undefined, 7, {}])('may be no Error at all: %j', (thrown) => expect(faultOfError(thrown, asked).kind).toBe('unknown'))
+  it.each(['a string', undefined, 7, {}])('may be no Error at all: %j', thrown => expect(faultOfError(thrown, asked).kind).toBe('unknown'))
 
   it('of our own says whether it was the deadline or us', () => {
     expect(faultOfError(ownError('ICHOR_DEADLINE', 'no answer within 3 s'), asked).kind).toBe('unreachable')
@@ -108,10 +126,14 @@ describe('a message', () => {
     expect(redact(message)).not.toContain(secret)
     expect(redact(message)).toContain('[redacted]')
   })
-  it('shows no secret that the caller knows', () => expect(redact('user s3cr3t-value is unknown', ['s3cr3t-value'])).toBe('user [redacted] is unknown'))
+  it('shows no secret that the caller knows', () =>
+    expect(redact('user s3cr3t-value is unknown', ['s3cr3t-value'])).toBe('user [redacted] is unknown'))
   it('is one line of bounded length', () => {
     expect(redact('a\n\tb  c')).toBe('a b c')
     expect(redact('x'.repeat(5000)).length).toBeLessThan(1600)
   })
-  it('keeps ordinary words', () => expect(redact('User "system:serviceaccount:ichor:ichor" cannot list resource "nodes" in API group ""')).toContain('system:serviceaccount:ichor:ichor'))
+  it('keeps ordinary words', () =>
+    expect(redact('User "system:serviceaccount:ichor:ichor" cannot list resource "nodes" in API group ""')).toContain(
+      'system:serviceaccount:ichor:ichor',
+    ))
 })

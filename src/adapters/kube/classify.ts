@@ -32,7 +32,11 @@ export type Asked = {
 export type OwnErrorCode = 'ICHOR_DEADLINE' | 'ICHOR_CANCELLED' | 'ICHOR_CREDENTIALS' | 'ICHOR_BODY'
 export const ownError = (code: OwnErrorCode, message: string): Error => Object.assign(new Error(message), { code })
 
-export const apiFault = (kind: FaultKind, message: string, more: Partial<ApiFault> = {}): { readonly ok: false; readonly fault: ApiFault } => ({
+export const apiFault = (
+  kind: FaultKind,
+  message: string,
+  more: Partial<ApiFault> = {},
+): { readonly ok: false; readonly fault: ApiFault } => ({
   ok: false,
   fault: { code: 0, reason: '', causes: [], ...more, kind, message },
 })
@@ -52,7 +56,10 @@ export const redact = (message: string, secrets: readonly string[] = []): string
     .replace(/\beyJ[\w-]{8,}(\.[\w-]*){0,2}/g, '[redacted]')
     // Base64 of a PEM block: what kubeconfigs and Secrets hold.
     .replace(/\bLS0tLS1[A-Za-z0-9+/=]{8,}/g, '[redacted]')
-    .replace(/\b((?:client-)?(?:key|certificate-authority|certificate)-data|(?:[a-z-]*token|password|client-secret))(["']?\s*[:=]\s*["']?)[^\s"',}]{4,}/gi, '$1$2[redacted]')
+    .replace(
+      /\b((?:client-)?(?:key|certificate-authority|certificate)-data|(?:[a-z-]*token|password|client-secret))(["']?\s*[:=]\s*["']?)[^\s"',}]{4,}/gi,
+      '$1$2[redacted]',
+    )
     .replace(/\s+/g, ' ')
     .trim()
   return clean.length > MAX_MESSAGE ? `${clean.slice(0, MAX_MESSAGE)}…` : clean
@@ -100,7 +107,7 @@ const isUnknownType = (body: unknown): boolean => {
 }
 
 const causesOf = (body: unknown): readonly Cause[] =>
-  list(record(record(body)['details'])['causes']).map((cause) => {
+  list(record(record(body)['details'])['causes']).map(cause => {
     const c = record(cause)
     return { reason: text(c['reason']), message: text(c['message']), field: text(c['field']) }
   })
@@ -110,8 +117,8 @@ const said = (code: number, body: unknown): string => {
   if (!isRecord(body)) return text(body).slice(0, 300) || `HTTP ${code}`
   const message = text(body['message']) || `HTTP ${code}`
   const missing = causesOf(body)
-    .filter((cause) => cause.message !== '' && !message.includes(cause.message))
-    .map((cause) => (cause.field === '' ? cause.message : `${cause.field}: ${cause.message}`))
+    .filter(cause => cause.message !== '' && !message.includes(cause.message))
+    .map(cause => (cause.field === '' ? cause.message : `${cause.field}: ${cause.message}`))
   return [message, ...missing].join('; ')
 }
 
@@ -124,11 +131,15 @@ export const faultOfAnswer = (code: number, body: unknown, asked: Asked, retryAf
 
   if (code === 404 && isUnknownType(body)) {
     return asked.group === GROUP
-      ? say('unsupported', 'the server does not know this type; the CRDs of Ichor are not installed there: `ichor install --crds-only` installs them')
+      ? say(
+          'unsupported',
+          'the server does not know this type; the CRDs of Ichor are not installed there: `ichor install --crds-only` installs them',
+        )
       : say('unsupported', 'the server does not know this path or type')
   }
   if (code === 401) return say('unauthenticated', `the server does not accept our credential (${said(code, body)})`)
-  if (code >= 300 && code < 400) return say('unknown', `the server answers with a redirect (HTTP ${code}); the address must be that of the API server itself`)
+  if (code >= 300 && code < 400)
+    return say('unknown', `the server answers with a redirect (HTTP ${code}); the address must be that of the API server itself`)
   const kind = kindOfCode(code, reason)
   const fault = say(kind, said(code, body))
   const wait = kind === 'busy' ? retryAfterMs(retryAfter, body) : undefined
@@ -151,12 +162,18 @@ const NO_ANSWER: Readonly<Record<string, string>> = {
 }
 
 const WRONG_PEER: Readonly<Record<string, string>> = {
-  DEPTH_ZERO_SELF_SIGNED_CERT: 'its certificate is self-signed; certificate-authority-data must hold the CA that signed the server certificate',
-  SELF_SIGNED_CERT_IN_CHAIN: 'its certificate is from another CA; certificate-authority-data must hold the CA that signed the server certificate',
-  UNABLE_TO_VERIFY_LEAF_SIGNATURE: 'its certificate is from a CA that we do not know; certificate-authority-data must hold the CA that signed the server certificate',
-  UNABLE_TO_GET_ISSUER_CERT: 'its certificate is from a CA that we do not know; certificate-authority-data must hold the CA that signed the server certificate',
-  UNABLE_TO_GET_ISSUER_CERT_LOCALLY: 'its certificate is from a CA that we do not know; certificate-authority-data must hold the CA that signed the server certificate',
-  CERT_SIGNATURE_FAILURE: 'its certificate is not signed by the CA of that name that we know; certificate-authority-data must hold the CA of today',
+  DEPTH_ZERO_SELF_SIGNED_CERT:
+    'its certificate is self-signed; certificate-authority-data must hold the CA that signed the server certificate',
+  SELF_SIGNED_CERT_IN_CHAIN:
+    'its certificate is from another CA; certificate-authority-data must hold the CA that signed the server certificate',
+  UNABLE_TO_VERIFY_LEAF_SIGNATURE:
+    'its certificate is from a CA that we do not know; certificate-authority-data must hold the CA that signed the server certificate',
+  UNABLE_TO_GET_ISSUER_CERT:
+    'its certificate is from a CA that we do not know; certificate-authority-data must hold the CA that signed the server certificate',
+  UNABLE_TO_GET_ISSUER_CERT_LOCALLY:
+    'its certificate is from a CA that we do not know; certificate-authority-data must hold the CA that signed the server certificate',
+  CERT_SIGNATURE_FAILURE:
+    'its certificate is not signed by the CA of that name that we know; certificate-authority-data must hold the CA of today',
   CERT_HAS_EXPIRED: 'its certificate has expired; it must be renewed on the server',
   CERT_NOT_YET_VALID: 'its certificate is not valid yet; the clocks of the server and of this machine must agree',
   CERT_UNTRUSTED: 'its certificate is not trusted for this use',
@@ -166,7 +183,8 @@ const WRONG_PEER: Readonly<Record<string, string>> = {
 /** An exception of Node, of an authentication plugin, or of ours. */
 export const faultOfError = (error: unknown, asked: Asked): ApiFault => {
   const { code, message } = errorOf(error)
-  const say = (kind: FaultKind, sentence: string): ApiFault => apiFault(kind, redact(`${asked.peer}: ${asked.call}: ${sentence}`, asked.secrets)).fault
+  const say = (kind: FaultKind, sentence: string): ApiFault =>
+    apiFault(kind, redact(`${asked.peer}: ${asked.call}: ${sentence}`, asked.secrets)).fault
 
   if (code === 'ICHOR_DEADLINE') return say('unreachable', message)
   if (code === 'ICHOR_CANCELLED' || code === 'ABORT_ERR') return say('cancelled', 'stopped by us')
@@ -186,7 +204,11 @@ export const faultOfError = (error: unknown, asked: Asked): ApiFault => {
   if (/^ERR_SSL_.*ALERT.*(CERT|UNKNOWN_CA|HANDSHAKE_FAILURE|ACCESS_DENIED)/.test(tls)) {
     return say('unauthenticated', `it refuses our client certificate (${code}); the credential must be from its client CA and not expired`)
   }
-  if (/^ERR_(OSSL|CRYPTO|TLS)|^ERR_SSL_/.test(code)) return say('invalid', `the CA, client certificate or key cannot be used (${code}); they must be PEM, and the key must belong to the certificate`)
+  if (/^ERR_(OSSL|CRYPTO|TLS)|^ERR_SSL_/.test(code))
+    return say(
+      'invalid',
+      `the CA, client certificate or key cannot be used (${code}); they must be PEM, and the key must belong to the certificate`,
+    )
   return say('unknown', code === '' ? message : `${message} (${code})`)
 }
 

@@ -113,23 +113,44 @@ export const kubeClient = (transport: Transport, defaults: { readonly fieldManag
   }
 
   const notAnApi = (resource: Resource, place: Place) =>
-    apiFault('unknown', `${transport.peer}: ${describe(resource, place)}: the answer is no Kubernetes object; the address must be that of a Kubernetes API server`)
+    apiFault(
+      'unknown',
+      `${transport.peer}: ${describe(resource, place)}: the answer is no Kubernetes object; the address must be that of a Kubernetes API server`,
+    )
 
-  const written = ({ fieldManager, dryRun }: WriteOptions): Query => ({ fieldManager: fieldManager ?? defaults.fieldManager, dryRun: dryRun ? 'All' : undefined })
+  const written = ({ fieldManager, dryRun }: WriteOptions): Query => ({
+    fieldManager: fieldManager ?? defaults.fieldManager,
+    dryRun: dryRun ? 'All' : undefined,
+  })
 
   const page: KubeClient['page'] = async (resource, options, limit, next) => {
     const { labelSelector, fieldSelector, namespace, signal } = options
     const query = { labelSelector, fieldSelector, limit: limit > 0 ? limit : undefined, continue: next }
-    const answer = await object('list', 'GET', resource, { namespace }, { query, signal, deadlineMs: options.deadlineMs ?? LIST_DEADLINE_MS })
+    const answer = await object(
+      'list',
+      'GET',
+      resource,
+      { namespace },
+      { query, signal, deadlineMs: options.deadlineMs ?? LIST_DEADLINE_MS },
+    )
     if (!answer.ok) return answer
     if (!Array.isArray(answer.value['items'])) return notAnApi(resource, { namespace })
     const metadata = record(answer.value['metadata'])
-    return { ok: true, value: { items: answer.value['items'].map(record), resourceVersion: text(metadata['resourceVersion']), next: text(metadata['continue']) } }
+    return {
+      ok: true,
+      value: {
+        items: answer.value['items'].map(record),
+        resourceVersion: text(metadata['resourceVersion']),
+        next: text(metadata['continue']),
+      },
+    }
   }
 
-  const allPages = async <T extends { readonly next: string }>(read: (limit: number, next: string) => Promise<ApiResult<T>>): Promise<ApiResult<readonly T[]>> => {
+  const allPages = async <T extends { readonly next: string }>(
+    read: (limit: number, next: string) => Promise<ApiResult<T>>,
+  ): Promise<ApiResult<readonly T[]>> => {
     const pages: T[] = []
-    for (let next = ''; ; ) {
+    for (let next = ''; ;) {
       const answer = await read(PAGE_SIZE, next)
       if (!answer.ok) {
         // The pages so far are of a moment that the server has forgotten: all at once then, which cannot expire.
@@ -150,21 +171,41 @@ export const kubeClient = (transport: Transport, defaults: { readonly fieldManag
     list: async (resource, options = {}) => {
       const pages = await allPages((limit, next) => page(resource, options, limit, next))
       if (!pages.ok) return pages
-      return { ok: true, value: { items: pages.value.flatMap(({ items }) => items), resourceVersion: pages.value[0]?.resourceVersion ?? '' } }
+      return {
+        ok: true,
+        value: { items: pages.value.flatMap(({ items }) => items), resourceVersion: pages.value[0]?.resourceVersion ?? '' },
+      }
     },
     // The name of what is created is in the body; only a subresource has it in the path.
     create: (resource, place, body, options = {}) => {
       const { namespace, name, subresource } = place
-      return object('create', 'POST', resource, subresource ? { namespace, name, subresource } : { namespace }, { ...options, query: written(options), body })
+      return object('create', 'POST', resource, subresource ? { namespace, name, subresource } : { namespace }, {
+        ...options,
+        query: written(options),
+        body,
+      })
     },
-    replace: (resource, place, body, options = {}) => object('update', 'PUT', resource, place, { ...options, query: written(options), body }),
+    replace: (resource, place, body, options = {}) =>
+      object('update', 'PUT', resource, place, { ...options, query: written(options), body }),
     patch: (resource, place, patch, options = {}) => {
       const query = { ...written(options), force: options.force }
-      return object('patch', 'PATCH', resource, place, { ...options, query, body: patch, contentType: CONTENT_TYPE[options.type ?? 'merge'] })
+      return object('patch', 'PATCH', resource, place, {
+        ...options,
+        query,
+        body: patch,
+        contentType: CONTENT_TYPE[options.type ?? 'merge'],
+      })
     },
     delete: (resource, place, options = {}) => {
       const { preconditions, propagation, gracePeriodSeconds } = options
-      const body = { apiVersion: 'v1', kind: 'DeleteOptions', preconditions, propagationPolicy: propagation, gracePeriodSeconds, dryRun: options.dryRun ? ['All'] : undefined }
+      const body = {
+        apiVersion: 'v1',
+        kind: 'DeleteOptions',
+        preconditions,
+        propagationPolicy: propagation,
+        gracePeriodSeconds,
+        dryRun: options.dryRun ? ['All'] : undefined,
+      }
       return object('delete', 'DELETE', resource, place, { ...options, body })
     },
     watch: async (resource, options, on) => {
@@ -179,11 +220,19 @@ export const kubeClient = (transport: Transport, defaults: { readonly fieldManag
         if (fault) return
         const event = parseEvent(content)
         const type = text(event?.['type'])
-        if (event && (type === 'ADDED' || type === 'MODIFIED' || type === 'DELETED' || type === 'BOOKMARK')) return on.event(type, record(event['object']))
+        if (event && (type === 'ADDED' || type === 'MODIFIED' || type === 'DELETED' || type === 'BOOKMARK'))
+          return on.event(type, record(event['object']))
         const status = record(event?.['object'])
         fault = event
-          ? faultOfAnswer(number(status['code']) || 500, status, { peer: transport.peer, call: `watch ${describe(resource, place)}`, group: resource.group })
-          : apiFault('unreachable', redact(`${transport.peer}: watch ${describe(resource, place)}: the stream broke in the middle of an event`)).fault
+          ? faultOfAnswer(number(status['code']) || 500, status, {
+              peer: transport.peer,
+              call: `watch ${describe(resource, place)}`,
+              group: resource.group,
+            })
+          : apiFault(
+              'unreachable',
+              redact(`${transport.peer}: watch ${describe(resource, place)}: the stream broke in the middle of an event`),
+            ).fault
         ended.abort()
       }
       const call = callOf('watch', 'GET', resource, place, { query, signal: both, deadlineMs: options.deadlineMs })
@@ -194,35 +243,65 @@ export const kubeClient = (transport: Transport, defaults: { readonly fieldManag
       const { namespace, name, labelSelector, fieldSelector, signal } = options
       const accept = 'application/json;as=Table;v=v1;g=meta.k8s.io,application/json'
       const read = async (limit: number, next: string) => {
-        const query = { labelSelector, fieldSelector, limit: name || limit === 0 ? undefined : limit, continue: next, includeObject: options.objects === 'whole' ? 'Object' : undefined }
-        const answer = await object(name ? 'get' : 'list', 'GET', resource, { namespace, name }, { query, signal, accept, deadlineMs: options.deadlineMs ?? LIST_DEADLINE_MS })
-        return answer.ok ? { ok: true as const, value: { table: answer.value, next: text(at(answer.value, 'metadata', 'continue')) } } : answer
+        const query = {
+          labelSelector,
+          fieldSelector,
+          limit: name || limit === 0 ? undefined : limit,
+          continue: next,
+          includeObject: options.objects === 'whole' ? 'Object' : undefined,
+        }
+        const answer = await object(
+          name ? 'get' : 'list',
+          'GET',
+          resource,
+          { namespace, name },
+          { query, signal, accept, deadlineMs: options.deadlineMs ?? LIST_DEADLINE_MS },
+        )
+        return answer.ok
+          ? { ok: true as const, value: { table: answer.value, next: text(at(answer.value, 'metadata', 'continue')) } }
+          : answer
       }
       const pages = await allPages(read)
       if (!pages.ok) return pages
       const first = pages.value[0]?.table
       if (text(first?.['kind']) !== 'Table') return notAnApi(resource, { namespace, name })
-      return { ok: true, value: { columns: list(first?.['columnDefinitions']).map(columnOf), rows: pages.value.flatMap(({ table }) => list(table['rows']).map(rowOf)) } }
+      return {
+        ok: true,
+        value: {
+          columns: list(first?.['columnDefinitions']).map(columnOf),
+          rows: pages.value.flatMap(({ table }) => list(table['rows']).map(rowOf)),
+        },
+      }
     },
     version: async () => {
       const answer = await transport.send({ verb: 'get', method: 'GET', path: '/version', resource: 'version', what: 'the version' })
       if (!answer.ok) return answer
       const version = text(record(answer.value)['gitVersion'])
-      return version === '' ? apiFault('unknown', `${transport.peer}: /version names no version; the address must be that of a Kubernetes API server`) : { ok: true, value: version }
+      return version === ''
+        ? apiFault('unknown', `${transport.peer}: /version names no version; the address must be that of a Kubernetes API server`)
+        : { ok: true, value: version }
     },
     apiVersions: async () => {
       const core = await transport.send({ verb: 'get', method: 'GET', path: '/api', resource: 'api', what: 'the API versions' })
       if (!core.ok) return core
       const groups = await transport.send({ verb: 'get', method: 'GET', path: '/apis', resource: 'apis', what: 'the API groups' })
       if (!groups.ok) return groups
-      const named = list(record(groups.value)['groups']).flatMap((group) => list(record(group)['versions']).map((version) => text(record(version)['groupVersion'])))
+      const named = list(record(groups.value)['groups']).flatMap(group =>
+        list(record(group)['versions']).map(version => text(record(version)['groupVersion'])),
+      )
       return { ok: true, value: [...list(record(core.value)['versions']).map(text), ...named] }
     },
-    serves: async (resource) => {
+    serves: async resource => {
       const path = resource.group === '' ? `/api/${resource.version}` : `/apis/${groupVersion(resource)}`
-      const answer = await transport.send({ verb: 'get', method: 'GET', path, resource: 'apis', what: `the types of ${groupVersion(resource)}` })
+      const answer = await transport.send({
+        verb: 'get',
+        method: 'GET',
+        path,
+        resource: 'apis',
+        what: `the types of ${groupVersion(resource)}`,
+      })
       if (!answer.ok) return answer.fault.code === 404 ? { ok: true, value: false } : answer
-      return { ok: true, value: list(record(answer.value)['resources']).some((one) => text(record(one)['name']) === resource.plural) }
+      return { ok: true, value: list(record(answer.value)['resources']).some(one => text(record(one)['name']) === resource.plural) }
     },
   }
 }

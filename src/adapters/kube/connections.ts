@@ -56,14 +56,20 @@ export const kubeConnections = (options: KubeConnectionsOptions): KubeConnection
       if (known && isTransient(secret.fault)) return ok(known.kube)
       drop(key)
       if (secret.fault.kind !== 'notFound') return secret
-      return failed('notFound', `${origin} does not exist; spec.kubeconfigSecretRef of TalosCluster ${cluster.metadata.name} must name a Secret of its namespace with a kubeconfig under ${entry}`)
+      return failed(
+        'notFound',
+        `${origin} does not exist; spec.kubeconfigSecretRef of TalosCluster ${cluster.metadata.name} must name a Secret of its namespace with a kubeconfig under ${entry}`,
+      )
     }
     const data = secret.value[entry]
     if (data === undefined || data.length === 0) {
       drop(key)
       const keys = Object.keys(secret.value)
       const has = keys.length === 0 ? 'it is empty' : `it has ${keys.join(', ')}`
-      return failed('invalid', `${origin} has no key ${entry}${data === undefined ? '' : ' with content'} (${has}); spec.kubeconfigSecretRef.key of TalosCluster ${cluster.metadata.name} must name the one with the kubeconfig`)
+      return failed(
+        'invalid',
+        `${origin} has no key ${entry}${data === undefined ? '' : ' with content'} (${has}); spec.kubeconfigSecretRef.key of TalosCluster ${cluster.metadata.name} must name the one with the kubeconfig`,
+      )
     }
     const hash = createHash('sha256').update(data).digest('hex')
     if (known?.hash === hash) {
@@ -79,7 +85,7 @@ export const kubeConnections = (options: KubeConnectionsOptions): KubeConnection
       clock,
       userAgent: options.userAgent,
       env: options.env,
-      onRequest: (request) => {
+      onRequest: request => {
         // The server knows us no more, or does not answer: there may be another kubeconfig by now.
         if (request.code === 401 || request.code === 0) connection.isDoubtful = true
         options.onRequest?.(request)
@@ -92,7 +98,7 @@ export const kubeConnections = (options: KubeConnectionsOptions): KubeConnection
   }
 
   return {
-    kube: (cluster) => {
+    kube: cluster => {
       const reference = cluster.spec.kubeconfigSecretRef
       if (!reference) return Promise.resolve(ok(own))
       // The server fills in the default; an object of an older CRD may lack it.

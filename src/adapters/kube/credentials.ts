@@ -40,7 +40,9 @@ export const credentialSource = (config: KubeConfig, clock: Clock): CredentialSo
   const plugin = usesPlugin ? pluginSource(config) : undefined
   let files: { readonly readAt: number; readonly credentials: Credentials } | undefined
   let last: Credentials | undefined
-  const readsFiles = ['client-certificate', 'client-key', 'tokenFile'].some((name) => isSet(config.user[name])) || isSet(config.cluster['certificate-authority'])
+  const readsFiles =
+    ['client-certificate', 'client-key', 'tokenFile'].some(name => isSet(config.user[name])) ||
+    isSet(config.cluster['certificate-authority'])
 
   const own = async (): Promise<Credentials> => {
     const now = clock.monotonic()
@@ -55,7 +57,11 @@ export const credentialSource = (config: KubeConfig, clock: Clock): CredentialSo
       const base = await own()
       const added = await plugin?.current()
       const next: Credentials = added
-        ? { headers: { ...base.headers, ...added.headers }, tls: { ...base.tls, ...added.tls }, secrets: [...base.secrets, ...added.secrets] }
+        ? {
+            headers: { ...base.headers, ...added.headers },
+            tls: { ...base.tls, ...added.tls },
+            secrets: [...base.secrets, ...added.secrets],
+          }
         : base
       last = last && sameTls(last.tls, next.tls) ? { ...next, tls: last.tls } : next
       return last
@@ -77,7 +83,10 @@ const readOwn = async ({ cluster, user, origin }: KubeConfig): Promise<Credentia
     try {
       return await readFile(path, 'utf8')
     } catch (error) {
-      throw ownError('ICHOR_CREDENTIALS', `the ${what} that ${origin} names cannot be read: ${path} (${text(record(error as object)['code']) || 'unknown error'})`)
+      throw ownError(
+        'ICHOR_CREDENTIALS',
+        `the ${what} that ${origin} names cannot be read: ${path} (${text(record(error as object)['code']) || 'unknown error'})`,
+      )
     }
   }
   // The inline form wins over the file, as with kubectl.
@@ -87,7 +96,11 @@ const readOwn = async ({ cluster, user, origin }: KubeConfig): Promise<Credentia
     const path = text(from[name])
     return path === '' ? undefined : file(path, name)
   }
-  const [ca, cert, key] = await Promise.all([pem(cluster, 'certificate-authority'), pem(user, 'client-certificate'), pem(user, 'client-key')])
+  const [ca, cert, key] = await Promise.all([
+    pem(cluster, 'certificate-authority'),
+    pem(user, 'client-certificate'),
+    pem(user, 'client-key'),
+  ])
   // The file wins over the inline token, as with kubectl.
   const token = isSet(user['tokenFile']) ? (await file(text(user['tokenFile']), 'tokenFile')).trim() : text(user['token']).trim()
   const password = text(user['password'])
@@ -96,7 +109,8 @@ const readOwn = async ({ cluster, user, origin }: KubeConfig): Promise<Credentia
 
   const headers: Record<string, string | string[]> = {}
   if (token !== '') headers['authorization'] = `Bearer ${token}`
-  else if (isSet(user['username'])) headers['authorization'] = `Basic ${Buffer.from(`${text(user['username'])}:${password}`).toString('base64')}`
+  else if (isSet(user['username']))
+    headers['authorization'] = `Basic ${Buffer.from(`${text(user['username'])}:${password}`).toString('base64')}`
   if (isSet(user['as'])) headers['impersonate-user'] = text(user['as'])
   if (isSet(user['as-uid'])) headers['impersonate-uid'] = text(user['as-uid'])
   if (groups.length > 0) headers['impersonate-group'] = groups
@@ -110,7 +124,7 @@ const readOwn = async ({ cluster, user, origin }: KubeConfig): Promise<Credentia
       ...(servername === '' ? {} : { servername }),
       ...(cluster['insecure-skip-tls-verify'] === true ? { rejectUnauthorized: false as const } : {}),
     },
-    secrets: [token, password].filter((secret) => secret !== ''),
+    secrets: [token, password].filter(secret => secret !== ''),
   }
 }
 
@@ -118,7 +132,11 @@ type PluginOptions = { headers?: Record<string, string>; cert?: string | Buffer;
 
 /** Plugins that are written with client-go insist on this variable, which client-node does not set. */
 const withExecInfo = (exec: Json, { cluster, server }: KubeConfig): Json => {
-  const told = Object.fromEntries(['tls-server-name', 'insecure-skip-tls-verify', 'certificate-authority-data', 'proxy-url'].filter((name) => isSet(cluster[name])).map((name) => [name, cluster[name]]))
+  const told = Object.fromEntries(
+    ['tls-server-name', 'insecure-skip-tls-verify', 'certificate-authority-data', 'proxy-url']
+      .filter(name => isSet(cluster[name]))
+      .map(name => [name, cluster[name]]),
+  )
   const spec = { interactive: false, ...(exec['provideClusterInfo'] === true ? { cluster: { server, ...told } } : {}) }
   const info = { name: 'KUBERNETES_EXEC_INFO', value: JSON.stringify({ apiVersion: exec['apiVersion'], kind: 'ExecCredential', spec }) }
   return { ...exec, env: [...list(exec['env']), info] }
@@ -143,7 +161,9 @@ const pluginSource = (config: KubeConfig) => {
     return loaded
   }
   let loading: ReturnType<typeof load> | undefined
-  const what = isSet(user['exec']) ? `the command ${text(record(user['exec'])['command'])} that ${origin} names` : `the auth-provider ${text(record(user['auth-provider'])['name'])} that ${origin} names`
+  const what = isSet(user['exec'])
+    ? `the command ${text(record(user['exec'])['command'])} that ${origin} names`
+    : `the auth-provider ${text(record(user['auth-provider'])['name'])} that ${origin} names`
 
   return {
     current: async (): Promise<Credentials> => {
@@ -154,11 +174,17 @@ const pluginSource = (config: KubeConfig) => {
       } catch (error) {
         loading = undefined
         const message = error instanceof Error ? error.message : String(error)
-        throw ownError('ICHOR_CREDENTIALS', `${what} gave no credential: ${message.trim().split('\n').slice(-3).join(' ') || 'it failed without a word'}`)
+        throw ownError(
+          'ICHOR_CREDENTIALS',
+          `${what} gave no credential: ${message.trim().split('\n').slice(-3).join(' ') || 'it failed without a word'}`,
+        )
       }
       const authorization = options.headers?.['Authorization']
       if (authorization === undefined && options.cert === undefined) {
-        throw ownError('ICHOR_CREDENTIALS', `${what} gave no credential: neither a token nor a certificate; logging in again may be necessary`)
+        throw ownError(
+          'ICHOR_CREDENTIALS',
+          `${what} gave no credential: neither a token nor a certificate; logging in again may be necessary`,
+        )
       }
       return {
         headers: authorization === undefined ? {} : { authorization },

@@ -34,7 +34,7 @@ export const eventRecorder = (client: KubeClient, clock: Clock, instance: string
     return tokens >= 1
   }
 
-  return async (event) => {
+  return async event => {
     const { regarding } = event
     if (!isAllowed(regarding.uid)) return
     const message = redact(event.message).slice(0, MAX_MESSAGE)
@@ -46,7 +46,12 @@ export const eventRecorder = (client: KubeClient, clock: Clock, instance: string
     if (before && clock.monotonic() - before.firstAt < SAME_MS) {
       const count = before.count + 1
       before.count = count
-      const bumped = await client.patch(RESOURCE.event, { namespace, name: before.name }, { count, lastTimestamp: time }, { deadlineMs: DEADLINE_MS })
+      const bumped = await client.patch(
+        RESOURCE.event,
+        { namespace, name: before.name },
+        { count, lastTimestamp: time },
+        { deadlineMs: DEADLINE_MS },
+      )
       // Events live for an hour or less; one that is gone is written anew.
       if (bumped.ok || bumped.fault.kind !== 'notFound') return
     }

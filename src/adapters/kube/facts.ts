@@ -8,7 +8,9 @@ import { at, isRecord, list, number, record, text, texts } from './json.ts'
 export const nodeOf = (node: KubeObject): NodeFacts => {
   const labels = texts(at(node, 'metadata', 'labels'))
   const info = record(at(node, 'status', 'nodeInfo'))
-  const ready = list(at(node, 'status', 'conditions')).map(record).find((condition) => condition['type'] === 'Ready')
+  const ready = list(at(node, 'status', 'conditions'))
+    .map(record)
+    .find(condition => condition['type'] === 'Ready')
   return {
     name: text(at(node, 'metadata', 'name')),
     uid: text(at(node, 'metadata', 'uid')),
@@ -37,14 +39,16 @@ const MIRROR_ANNOTATION = 'kubernetes.io/config.mirror'
 const PHASES = ['Pending', 'Running', 'Succeeded', 'Failed'] as const
 
 export const podOf = (pod: KubeObject): PodFacts => {
-  const owner = list(at(pod, 'metadata', 'ownerReferences')).map(record).find(({ controller }) => controller === true)
+  const owner = list(at(pod, 'metadata', 'ownerReferences'))
+    .map(record)
+    .find(({ controller }) => controller === true)
   const phase = text(at(pod, 'status', 'phase'))
   return {
     namespace: text(at(pod, 'metadata', 'namespace')),
     name: text(at(pod, 'metadata', 'name')),
     uid: text(at(pod, 'metadata', 'uid')),
     node: text(at(pod, 'spec', 'nodeName')),
-    phase: PHASES.find((one) => one === phase) ?? 'Unknown',
+    phase: PHASES.find(one => one === phase) ?? 'Unknown',
     labels: texts(at(pod, 'metadata', 'labels')),
     mirror: texts(at(pod, 'metadata', 'annotations'))[MIRROR_ANNOTATION] !== undefined,
     ownerKind: text(owner?.['kind']),

@@ -48,7 +48,12 @@ const WATCHED = {
   Lease: { resource: RESOURCE.lease, parse: leaseOf, labelSelector: `${MANAGED_BY.name}=${MANAGED_BY.value}` },
 } as const satisfies Record<Watched, unknown>
 
-type Parsed = { readonly TalosOperation: TalosOperation; readonly TalosCluster: TalosCluster; readonly TalosMachine: TalosMachine; readonly Lease: Lease }
+type Parsed = {
+  readonly TalosOperation: TalosOperation
+  readonly TalosCluster: TalosCluster
+  readonly TalosMachine: TalosMachine
+  readonly Lease: Lease
+}
 type Listener = (key: Key) => void
 type Cache<T> = { readonly reflector: Reflector<T>; readonly listeners: Set<Listener> }
 
@@ -76,7 +81,7 @@ export const openHome = (options: HomeOptions): OpenHome => {
     }
     const reflector: Reflector<Parsed[W]> = startReflector({
       source: {
-        list: (signal) => client.list(resource, { ...selection, signal }),
+        list: signal => client.list(resource, { ...selection, signal }),
         watch: (watch, on) => client.watch(resource, { ...selection, ...watch }, on),
       },
       parse,
@@ -93,12 +98,16 @@ export const openHome = (options: HomeOptions): OpenHome => {
     return cache
   }
 
-  const read = async <T>(resource: Resource, key: Key, parse: (object: KubeObject) => T): Promise<Result<T>> => parsed(await client.get(resource, key), parse)
+  const read = async <T>(resource: Resource, key: Key, parse: (object: KubeObject) => T): Promise<Result<T>> =>
+    parsed(await client.get(resource, key), parse)
 
   /** From the cache while its watch is open; else from the server, so that nobody works for long on what was. */
-  const cached = async <W extends 'TalosOperation' | 'TalosCluster' | 'TalosMachine'>(what: W, namespace: string | undefined): Promise<Result<readonly Parsed[W][]>> => {
+  const cached = async <W extends 'TalosOperation' | 'TalosCluster' | 'TalosMachine'>(
+    what: W,
+    namespace: string | undefined,
+  ): Promise<Result<readonly Parsed[W][]>> => {
     const { reflector } = cacheOf(what)
-    const within = (all: readonly Parsed[W][]) => (namespace === undefined ? all : all.filter((one) => one.metadata.namespace === namespace))
+    const within = (all: readonly Parsed[W][]) => (namespace === undefined ? all : all.filter(one => one.metadata.namespace === namespace))
     const ready = await reflector.ready()
     if (!ready.ok) return ready
     if (reflector.isHealthy()) return { ok: true, value: within(reflector.all()) }
@@ -107,34 +116,62 @@ export const openHome = (options: HomeOptions): OpenHome => {
     return { ok: true, value: listed.value.items.map(WATCHED[what].parse as (object: KubeObject) => Parsed[W]) }
   }
 
-  const writeStatus = async <T>(resource: Resource, object: { readonly metadata: Metadata; readonly spec: unknown }, status: unknown, parse: (object: KubeObject) => T): Promise<Result<T>> => {
+  const writeStatus = async <T>(
+    resource: Resource,
+    object: { readonly metadata: Metadata; readonly spec: unknown },
+    status: unknown,
+    parse: (object: KubeObject) => T,
+  ): Promise<Result<T>> => {
     const { name, namespace, uid, resourceVersion } = object.metadata
-    const body = { apiVersion: API_VERSION, kind: resource.kind, metadata: { name, namespace, uid, resourceVersion }, spec: object.spec, status }
+    const body = {
+      apiVersion: API_VERSION,
+      kind: resource.kind,
+      metadata: { name, namespace, uid, resourceVersion },
+      spec: object.spec,
+      status,
+    }
     return parsed(await client.replace(resource, { namespace, name, subresource: 'status' }, body), parse)
   }
 
   /** A merge patch that only applies to the version that it was decided on. */
-  const change = async <T>(resource: Resource, { namespace, name, resourceVersion }: Key & { readonly resourceVersion: string }, patch: Json, parse: (object: KubeObject) => T): Promise<Result<T>> =>
-    parsed(await client.patch(resource, { namespace, name }, { ...patch, metadata: { ...record(patch['metadata']), resourceVersion } }), parse)
+  const change = async <T>(
+    resource: Resource,
+    { namespace, name, resourceVersion }: Key & { readonly resourceVersion: string },
+    patch: Json,
+    parse: (object: KubeObject) => T,
+  ): Promise<Result<T>> =>
+    parsed(
+      await client.patch(resource, { namespace, name }, { ...patch, metadata: { ...record(patch['metadata']), resourceVersion } }),
+      parse,
+    )
 
   return {
-    operation: (key) => read(RESOURCE.talosOperation, key, operationOf),
-    cluster: (key) => read(RESOURCE.talosCluster, key, clusterOf),
-    lease: (key) => read(RESOURCE.lease, key, leaseOf),
-    secret: (key) => read(RESOURCE.secret, key, secretDataOf),
+    operation: key => read(RESOURCE.talosOperation, key, operationOf),
+    cluster: key => read(RESOURCE.talosCluster, key, clusterOf),
+    lease: key => read(RESOURCE.lease, key, leaseOf),
+    secret: key => read(RESOURCE.secret, key, secretDataOf),
 
-    operations: (namespace) => cached('TalosOperation', namespace),
-    clusters: (namespace) => cached('TalosCluster', namespace),
-    machines: async (cluster) => {
+    operations: namespace => cached('TalosOperation', namespace),
+    clusters: namespace => cached('TalosCluster', namespace),
+    machines: async cluster => {
       const machines = await cached('TalosMachine', cluster.namespace)
       return machines.ok ? { ok: true, value: machines.value.filter(({ spec }) => spec.clusterRef.name === cluster.name) } : machines
     },
 
     writeOperationStatus: (operation, status) => writeStatus(RESOURCE.talosOperation, operation, status, operationOf),
     changeOperation: ({ metadata }, { annotations, finalizers }) =>
-      change(RESOURCE.talosOperation, metadata, { metadata: { ...(annotations ? { annotations } : {}), ...(finalizers ? { finalizers } : {}) } }, operationOf),
+      change(
+        RESOURCE.talosOperation,
+        metadata,
+        { metadata: { ...(annotations ? { annotations } : {}), ...(finalizers ? { finalizers } : {}) } },
+        operationOf,
+      ),
     deleteOperation: async ({ metadata: { namespace, name, uid, resourceVersion } }) => {
-      const deleted = await client.delete(RESOURCE.talosOperation, { namespace, name }, { preconditions: { uid, resourceVersion }, propagation: 'Background' })
+      const deleted = await client.delete(
+        RESOURCE.talosOperation,
+        { namespace, name },
+        { preconditions: { uid, resourceVersion }, propagation: 'Background' },
+      )
       return deleted.ok || deleted.fault.kind === 'notFound' ? done : deleted
     },
     writeClusterStatus: (cluster, status) => writeStatus(RESOURCE.talosCluster, cluster, status, clusterOf),
@@ -143,35 +180,46 @@ export const openHome = (options: HomeOptions): OpenHome => {
       const body = { apiVersion: API_VERSION, kind: RESOURCE.talosMachine.kind, metadata: { namespace, name, labels, annotations }, spec }
       return parsed(await client.create(RESOURCE.talosMachine, { namespace }, body), machineOf)
     },
-    writeMachineSpec: (machine, spec) => change(RESOURCE.talosMachine, machine.metadata, { spec: mergePatchOf(machine.spec, spec) }, machineOf),
+    writeMachineSpec: (machine, spec) =>
+      change(RESOURCE.talosMachine, machine.metadata, { spec: mergePatchOf(machine.spec, spec) }, machineOf),
     writeMachineStatus: (machine, status) => writeStatus(RESOURCE.talosMachine, machine, status, machineOf),
 
     createLease: async ({ namespace, name }, write) => {
       const labels = { [MANAGED_BY.name]: MANAGED_BY.value, ...write.labels }
-      const body = { apiVersion: 'coordination.k8s.io/v1', kind: 'Lease', metadata: { namespace, name, labels, annotations: write.annotations }, spec: withoutNulls(leaseSpecOf(write)) }
+      const body = {
+        apiVersion: 'coordination.k8s.io/v1',
+        kind: 'Lease',
+        metadata: { namespace, name, labels, annotations: write.annotations },
+        spec: withoutNulls(leaseSpecOf(write)),
+      }
       return parsed(await client.create(RESOURCE.lease, { namespace }, body), leaseOf)
     },
     replaceLease: (lease, write) => {
       // Only what is ours is replaced: labels and owners that others set stay.
       const labels = { [MANAGED_BY.name]: MANAGED_BY.value, ...write.labels }
-      return change(RESOURCE.lease, lease, { metadata: { labels, annotations: mergePatchOf(lease.annotations, write.annotations) }, spec: leaseSpecOf(write) }, leaseOf)
+      return change(
+        RESOURCE.lease,
+        lease,
+        { metadata: { labels, annotations: mergePatchOf(lease.annotations, write.annotations) }, spec: leaseSpecOf(write) },
+        leaseOf,
+      )
     },
 
     event: eventRecorder(client, clock, options.instance ?? CONTROLLER),
 
     watch: (what, changed) => {
-      const stops = what.map((one) => {
+      const stops = what.map(one => {
         const { reflector, listeners } = cacheOf(one)
-        const listener: Listener = (key) => changed(one, key)
+        const listener: Listener = key => changed(one, key)
         listeners.add(listener)
         // Who comes after the first list is told of what is there, as those before were; not within the call, as those before were not.
-        const cancel = clock.after(0, () => reflector.keys().forEach((key) => listeners.has(listener) && listener(splitKey(key))))
+        const cancel = clock.after(0, () => reflector.keys().forEach(key => listeners.has(listener) && listener(splitKey(key))))
         return () => {
           cancel()
           listeners.delete(listener)
         }
       })
-      return () => stops.forEach((stop) => stop())
+      return () => stops.forEach(stop => stop())
     },
 
     stalenessMs: () => Math.max(0, ...[...caches.values()].map(({ reflector }) => reflector.lastSyncAgeMs())),
@@ -199,4 +247,6 @@ const parsed = <T>(answer: ApiResult<KubeObject>, parse: (object: KubeObject) =>
 }
 
 const secretDataOf = (secret: KubeObject): Readonly<Record<string, Uint8Array>> =>
-  Object.fromEntries(Object.entries(record(secret['data'])).map(([name, value]) => [name, Uint8Array.from(Buffer.from(text(value), 'base64'))]))
+  Object.fromEntries(
+    Object.entries(record(secret['data'])).map(([name, value]) => [name, Uint8Array.from(Buffer.from(text(value), 'base64'))]),
+  )

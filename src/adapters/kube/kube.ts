@@ -47,21 +47,27 @@ export const openKube = (client: KubeClient): Kube => {
     if (!config.ok && config.fault.kind !== 'notFound' && config.fault.kind !== 'forbidden') return config
     const containers = list(at(agent.value, 'spec', 'template', 'spec', 'containers')).map(record)
     const container = containers.find(({ name }) => name === CILIUM_AGENT) ?? containers[0]
-    return { ok: true, value: { version: tagVersion(text(container?.['image'])), config: config.ok ? texts(config.value['data']) : undefined } }
+    return {
+      ok: true,
+      value: { version: tagVersion(text(container?.['image'])), config: config.ok ? texts(config.value['data']) : undefined },
+    }
   }
 
   return {
     version: () => client.version(),
     nodes: () => all(RESOURCE.node, nodeOf),
-    podsOn: (node) => all(RESOURCE.pod, podOf, `spec.nodeName=${node}`),
+    podsOn: node => all(RESOURCE.pod, podOf, `spec.nodeName=${node}`),
     budgets: async () => {
       const budgets = await all(RESOURCE.budget, budgetOf)
-      return budgets.ok ? { ok: true, value: budgets.value.filter((budget) => budget !== undefined) } : budgets
+      return budgets.ok ? { ok: true, value: budgets.value.filter(budget => budget !== undefined) } : budgets
     },
-    volumeAttachments: async (node) => {
+    volumeAttachments: async node => {
       // The server has no field selector for their node.
-      const attachments = await all(RESOURCE.volumeAttachment, (one) => ({ name: text(at(one, 'metadata', 'name')), node: text(at(one, 'spec', 'nodeName')) }))
-      return attachments.ok ? { ok: true, value: attachments.value.filter((one) => one.node === node).map(({ name }) => name) } : attachments
+      const attachments = await all(RESOURCE.volumeAttachment, one => ({
+        name: text(at(one, 'metadata', 'name')),
+        node: text(at(one, 'spec', 'nodeName')),
+      }))
+      return attachments.ok ? { ok: true, value: attachments.value.filter(one => one.node === node).map(({ name }) => name) } : attachments
     },
     addons: async (): Promise<Result<ClusterAddons>> => {
       const found = await cilium()
@@ -71,16 +77,22 @@ export const openKube = (client: KubeClient): Kube => {
     },
 
     cordon: (node, operationUid) => patchNode(node, { [ANNOTATION.cordonedBy]: operationUid }, { unschedulable: true }),
-    uncordon: (node) => patchNode(node, { [ANNOTATION.cordonedBy]: null }, { unschedulable: null }),
-    unmark: (node) => patchNode(node, { [ANNOTATION.cordonedBy]: null }, {}),
+    uncordon: node => patchNode(node, { [ANNOTATION.cordonedBy]: null }, { unschedulable: null }),
+    unmark: node => patchNode(node, { [ANNOTATION.cordonedBy]: null }, {}),
 
-    evict: async (pod) => {
+    evict: async pod => {
       const { namespace, name, uid } = pod
-      const eviction = { apiVersion: 'policy/v1', kind: 'Eviction', metadata: { namespace, name }, deleteOptions: { preconditions: { uid } } }
+      const eviction = {
+        apiVersion: 'policy/v1',
+        kind: 'Eviction',
+        metadata: { namespace, name },
+        deleteOptions: { preconditions: { uid } },
+      }
       const answer = await client.create(RESOURCE.pod, { namespace, name, subresource: 'eviction' }, eviction)
       return gone(pod, answer.ok ? answer : { ok: false, fault: evictionFault(answer.fault) })
     },
-    deletePod: async (pod) => gone(pod, await client.delete(RESOURCE.pod, { namespace: pod.namespace, name: pod.name }, { preconditions: { uid: pod.uid } })),
+    deletePod: async pod =>
+      gone(pod, await client.delete(RESOURCE.pod, { namespace: pod.namespace, name: pod.name }, { preconditions: { uid: pod.uid } })),
   }
 }
 
@@ -92,4 +104,5 @@ const optional = async (answer: Promise<ApiResult<KubeObject>>): Promise<ApiResu
 
 // The server's 429 does not ask us to stay away for long; its 500 says that more than one budget covers the pod. Both are the budgets' No,
 // which may change, and not a fault of the server.
-const evictionFault = (fault: ApiFault): ApiFault => (fault.code === 500 && /PodDisruptionBudget/i.test(fault.message) ? { ...fault, kind: 'busy' } : fault)
+const evictionFault = (fault: ApiFault): ApiFault =>
+  fault.code === 500 && /PodDisruptionBudget/i.test(fault.message) ? { ...fault, kind: 'busy' } : fault

@@ -44,34 +44,74 @@ describe('a kubeconfig', () => {
   })
 
   it('gives another context when asked, in namespace default when it names none', async () => {
-    expect(await loadKubeConfig({ kubeconfigPath: write('plain', config()), context: 'two' })).toMatchObject({ ok: true, value: { context: 'two', namespace: 'default' } })
+    expect(await loadKubeConfig({ kubeconfigPath: write('plain', config()), context: 'two' })).toMatchObject({
+      ok: true,
+      value: { context: 'two', namespace: 'default' },
+    })
   })
 
   it('is merged of the files in KUBECONFIG: the first of a name wins, an absent file is passed over', async () => {
-    const first = write('first', { contexts: [{ name: 'mine', context: { cluster: 'c', user: 'u', namespace: 'mine' } }], 'current-context': 'mine', users: [{ name: 'u', user: { token: 'first' } }] })
+    const first = write('first', {
+      contexts: [{ name: 'mine', context: { cluster: 'c', user: 'u', namespace: 'mine' } }],
+      'current-context': 'mine',
+      users: [{ name: 'u', user: { token: 'first' } }],
+    })
     const env = { KUBECONFIG: [first, join(folder, 'absent'), write('second', config())].join(':') }
-    expect(await loadKubeConfig({ env })).toMatchObject({ ok: true, value: { context: 'mine', server: 'https://10.0.0.1:6443', user: { token: 'first' } } })
+    expect(await loadKubeConfig({ env })).toMatchObject({
+      ok: true,
+      value: { context: 'mine', server: 'https://10.0.0.1:6443', user: { token: 'first' } },
+    })
   })
 
   it('may be plain http, for test servers', async () => {
-    expect(await loadKubeConfig({ text: JSON.stringify(config({ clusters: [{ name: 'c', cluster: { server: 'http://127.0.0.1:8080' } }], users: [{ name: 'u', user: {} }] })) })).toMatchObject({ ok: true })
+    expect(
+      await loadKubeConfig({
+        text: JSON.stringify(
+          config({ clusters: [{ name: 'c', cluster: { server: 'http://127.0.0.1:8080' } }], users: [{ name: 'u', user: {} }] }),
+        ),
+      }),
+    ).toMatchObject({ ok: true })
   })
 })
 
 describe('a problem is one sentence that says what would be right', () => {
   it.each<[string, () => KubeConfigOptions, string]>([
-    ['no such file', () => ({ kubeconfigPath: join(folder, 'absent') }), `kubeconfig not found: --kubeconfig names ${join(folder, 'absent')}`],
+    [
+      'no such file',
+      () => ({ kubeconfigPath: join(folder, 'absent') }),
+      `kubeconfig not found: --kubeconfig names ${join(folder, 'absent')}`,
+    ],
     ['no file of KUBECONFIG', () => ({ env: { KUBECONFIG: '/absent/a:/absent/b' } }), 'KUBECONFIG names /absent/a, /absent/b'],
     ['nothing configured', () => ({}), 'no cluster is configured: give --kubeconfig FILE, set KUBECONFIG'],
     ['not in a pod', () => ({ inCluster: true }), 'not in a pod'],
-    ['no token in the pod', () => ({ inCluster: true, env: { KUBERNETES_SERVICE_HOST: '10.96.0.1' } }), 'the pod has no ServiceAccount token'],
+    [
+      'no token in the pod',
+      () => ({ inCluster: true, env: { KUBERNETES_SERVICE_HOST: '10.96.0.1' } }),
+      'the pod has no ServiceAccount token',
+    ],
     ['no such context', () => ({ text: JSON.stringify(config()), context: 'thre' }), 'has no context "thre"; it has one, two'],
-    ['no current context', () => ({ text: JSON.stringify(config({ 'current-context': undefined })) }), 'names no current-context; it has these contexts: one, two'],
+    [
+      'no current context',
+      () => ({ text: JSON.stringify(config({ 'current-context': undefined })) }),
+      'names no current-context; it has these contexts: one, two',
+    ],
     ['no contexts', () => ({ text: 'kind: Config' }), 'has no contexts'],
-    ['no such cluster', () => ({ text: JSON.stringify(config({ clusters: [] })) }), 'names the cluster "c", which is not there; it has none'],
+    [
+      'no such cluster',
+      () => ({ text: JSON.stringify(config({ clusters: [] })) }),
+      'names the cluster "c", which is not there; it has none',
+    ],
     ['no such user', () => ({ text: JSON.stringify(config({ users: [] })) }), 'names the user "u", which is not there'],
-    ['cluster without server', () => ({ text: JSON.stringify(config({ clusters: [{ name: 'c', cluster: {} }] })) }), 'cluster c of the kubeconfig has no server'],
-    ['server that is no URL', () => ({ text: JSON.stringify(config({ clusters: [{ name: 'c', cluster: { server: '10.0.0.1:6443' } }] })) }), 'it must be a URL'],
+    [
+      'cluster without server',
+      () => ({ text: JSON.stringify(config({ clusters: [{ name: 'c', cluster: {} }] })) }),
+      'cluster c of the kubeconfig has no server',
+    ],
+    [
+      'server that is no URL',
+      () => ({ text: JSON.stringify(config({ clusters: [{ name: 'c', cluster: { server: '10.0.0.1:6443' } }] })) }),
+      'it must be a URL',
+    ],
     ['empty', () => ({ text: '' }), 'is empty; it must be a kubeconfig'],
     ['not YAML', () => ({ text: 'a: [\nb: }' }), 'is not YAML (line'],
     ['a talosconfig', () => ({ text: 'context: x\ncontexts:\n  x: {}\n' }), 'has no contexts'],
@@ -83,13 +123,16 @@ describe('a problem is one sentence that says what would be right', () => {
 })
 
 describe('a kubeconfig out of a Secret', () => {
-  const withUser = (user: object) => JSON.stringify(config({ clusters: [{ name: 'c', cluster: { server: 'https://10.0.0.1:6443' } }], users: [{ name: 'u', user }] }))
+  const withUser = (user: object) =>
+    JSON.stringify(config({ clusters: [{ name: 'c', cluster: { server: 'https://10.0.0.1:6443' } }], users: [{ name: 'u', user }] }))
   it.each([
     ['exec', { exec: { command: 'sh', args: ['-c', 'id'] } }],
     ['tokenFile', { tokenFile: '/var/run/secrets/kubernetes.io/serviceaccount/token' }],
     ['client-key', { 'client-key': '/etc/shadow' }],
     ['auth-provider', { 'auth-provider': { name: 'oidc' } }],
-  ])('may not use %s', async (name, user) => expect(await problem({ text: withUser(user) })).toContain(`uses ${name}, which refers to files or commands`))
+  ])('may not use %s', async (name, user) =>
+    expect(await problem({ text: withUser(user) })).toContain(`uses ${name}, which refers to files or commands`),
+  )
   it('may hold its token itself', async () => expect(await loadKubeConfig({ text: withUser({ token: 't' }) })).toMatchObject({ ok: true }))
 })
 

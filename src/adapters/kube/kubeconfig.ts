@@ -80,12 +80,13 @@ const load = async (options: KubeConfigOptions): Promise<KubeConfig> => {
     const path = resolve(options.kubeconfigPath)
     return choose([await readConfig(path, true)], options.context, path)
   }
-  const fromEnv = (env['KUBECONFIG'] ?? '').split(delimiter).filter((path) => path !== '')
+  const fromEnv = (env['KUBECONFIG'] ?? '').split(delimiter).filter(path => path !== '')
   if (fromEnv.length > 0) {
     // As kubectl: files of the list that are not there are passed over, unless none is.
-    const present = fromEnv.filter((path) => existsSync(path))
-    if (present.length === 0) throw new Problem('notFound', `kubeconfig not found: KUBECONFIG names ${fromEnv.join(', ')}, and there is no such file`)
-    return choose(await Promise.all(present.map((path) => readConfig(resolve(path), false))), options.context, present.join(', '))
+    const present = fromEnv.filter(path => existsSync(path))
+    if (present.length === 0)
+      throw new Problem('notFound', `kubeconfig not found: KUBECONFIG names ${fromEnv.join(', ')}, and there is no such file`)
+    return choose(await Promise.all(present.map(path => readConfig(resolve(path), false))), options.context, present.join(', '))
   }
   const standard = join(env['HOME'] ?? homedir(), '.kube', 'config')
   if (existsSync(standard)) return choose([await readConfig(standard, false)], options.context, standard)
@@ -101,7 +102,8 @@ const readConfig = async (path: string, isAsked: boolean): Promise<File> => {
     content = await readFile(path, 'utf8')
   } catch (error) {
     const code = text(record(error as object)['code'])
-    if (code === 'ENOENT') throw new Problem('notFound', `kubeconfig not found: ${isAsked ? '--kubeconfig names ' : ''}${path}, and there is no such file`)
+    if (code === 'ENOENT')
+      throw new Problem('notFound', `kubeconfig not found: ${isAsked ? '--kubeconfig names ' : ''}${path}, and there is no such file`)
     throw new Problem('invalid', `kubeconfig ${path} cannot be read (${code || 'unknown error'})`)
   }
   return parseFile(content, path, dirname(path))
@@ -116,7 +118,11 @@ const parseFile = (content: string, origin: string, folder: string | undefined):
     const line = (error as { linePos?: readonly { line: number; col: number }[] }).linePos?.[0]
     throw new Problem('invalid', `${origin} is not YAML${line ? ` (line ${line.line}, column ${line.col})` : ''}; it must be a kubeconfig`)
   }
-  if (!isRecord(parsed)) throw new Problem('invalid', `${origin} is ${content.trim() === '' ? 'empty' : 'not a mapping'}; it must be a kubeconfig with clusters, users and contexts`)
+  if (!isRecord(parsed))
+    throw new Problem(
+      'invalid',
+      `${origin} is ${content.trim() === '' ? 'empty' : 'not a mapping'}; it must be a kubeconfig with clusters, users and contexts`,
+    )
   return { config: parsed, origin, folder }
 }
 
@@ -138,21 +144,31 @@ const named = (all: readonly Named[]): string => (all.length === 0 ? 'none' : al
 
 const choose = (files: readonly File[], wanted: string | undefined, origin: string): KubeConfig => {
   const contexts = entries(files, 'contexts', 'context')
-  if (contexts.length === 0) throw new Problem('invalid', `${origin} has no contexts; it must be a kubeconfig with clusters, users and contexts`)
-  const current = files.map(({ config }) => text(config['current-context'])).find((name) => name !== '')
+  if (contexts.length === 0)
+    throw new Problem('invalid', `${origin} has no contexts; it must be a kubeconfig with clusters, users and contexts`)
+  const current = files.map(({ config }) => text(config['current-context'])).find(name => name !== '')
   const contextName = wanted ?? current
-  if (contextName === undefined) throw new Problem('invalid', `${origin} names no current-context; it has these contexts: ${named(contexts)}`)
+  if (contextName === undefined)
+    throw new Problem('invalid', `${origin} names no current-context; it has these contexts: ${named(contexts)}`)
   const context = contexts.find(({ name }) => name === contextName)
   if (!context) throw new Problem('invalid', `${origin} has no context ${JSON.stringify(contextName)}; it has ${named(contexts)}`)
 
   const clusterName = text(context.value['cluster'])
   const clusters = entries(files, 'clusters', 'cluster')
   const cluster = clusters.find(({ name }) => name === clusterName)
-  if (!cluster) throw new Problem('invalid', `context ${contextName} of ${origin} names the cluster ${JSON.stringify(clusterName)}, which is not there; it has ${named(clusters)}`)
+  if (!cluster)
+    throw new Problem(
+      'invalid',
+      `context ${contextName} of ${origin} names the cluster ${JSON.stringify(clusterName)}, which is not there; it has ${named(clusters)}`,
+    )
   const userName = text(context.value['user'])
   const users = entries(files, 'users', 'user')
   const user = users.find(({ name }) => name === userName)
-  if (!user && userName !== '') throw new Problem('invalid', `context ${contextName} of ${origin} names the user ${JSON.stringify(userName)}, which is not there; it has ${named(users)}`)
+  if (!user && userName !== '')
+    throw new Problem(
+      'invalid',
+      `context ${contextName} of ${origin} names the user ${JSON.stringify(userName)}, which is not there; it has ${named(users)}`,
+    )
 
   return {
     server: serverOf(cluster, origin),
@@ -168,17 +184,24 @@ const choose = (files: readonly File[], wanted: string | undefined, origin: stri
 
 const serverOf = ({ name, value }: Named, origin: string): string => {
   const server = text(value['server'])
-  if (server === '') throw new Problem('invalid', `cluster ${name} of ${origin} has no server; it must be the address of the API server, for example https://10.0.0.1:6443`)
+  if (server === '')
+    throw new Problem(
+      'invalid',
+      `cluster ${name} of ${origin} has no server; it must be the address of the API server, for example https://10.0.0.1:6443`,
+    )
   const url = URL.canParse(server) ? new URL(server) : undefined
   if (!url || (url.protocol !== 'https:' && url.protocol !== 'http:') || url.hostname === '') {
-    throw new Problem('invalid', `cluster ${name} of ${origin} has the server ${JSON.stringify(server)}; it must be a URL, for example https://10.0.0.1:6443`)
+    throw new Problem(
+      'invalid',
+      `cluster ${name} of ${origin} has the server ${JSON.stringify(server)}; it must be a URL, for example https://10.0.0.1:6443`,
+    )
   }
   return server.replace(/\/+$/, '')
 }
 
 const withAbsolutePaths = ({ value, folder }: Named, names: readonly string[]): Json => {
   if (folder === undefined) return value
-  const paths = names.filter((name) => text(value[name]) !== '').map((name) => [name, resolve(folder, text(value[name]))])
+  const paths = names.filter(name => text(value[name]) !== '').map(name => [name, resolve(folder, text(value[name]))])
   const exec = record(value['exec'])
   const command = text(exec['command'])
   // A command with a slash is beside the file, one without is on the PATH.
@@ -189,11 +212,16 @@ const withAbsolutePaths = ({ value, folder }: Named, names: readonly string[]): 
 // Who may write a Secret must not thereby run commands in our pod, or have our own token sent to a server of his choice.
 const refuseForeignWords = ({ cluster, user, origin }: KubeConfig): void => {
   const foreign = [
-    ...['certificate-authority'].filter((name) => text(cluster[name]) !== ''),
-    ...['client-certificate', 'client-key', 'tokenFile', 'exec', 'auth-provider'].filter((name) => user[name] !== undefined && user[name] !== null && user[name] !== ''),
+    ...['certificate-authority'].filter(name => text(cluster[name]) !== ''),
+    ...['client-certificate', 'client-key', 'tokenFile', 'exec', 'auth-provider'].filter(
+      name => user[name] !== undefined && user[name] !== null && user[name] !== '',
+    ),
   ]
   if (foreign.length === 0) return
-  throw new Problem('invalid', `${origin} uses ${foreign.join(', ')}, which refers to files or commands; it must hold its credentials itself (token, client-certificate-data, client-key-data, certificate-authority-data)`)
+  throw new Problem(
+    'invalid',
+    `${origin} uses ${foreign.join(', ')}, which refers to files or commands; it must hold its credentials itself (token, client-certificate-data, client-key-data, certificate-authority-data)`,
+  )
 }
 
 const inCluster = async (env: Readonly<Record<string, string | undefined>>, folder: string): Promise<KubeConfig> => {
@@ -201,7 +229,10 @@ const inCluster = async (env: Readonly<Record<string, string | undefined>>, fold
   const port = env['KUBERNETES_SERVICE_PORT'] ?? '443'
   if (!host) throw new Problem('notFound', 'not in a pod: KUBERNETES_SERVICE_HOST is not set; give --kubeconfig FILE to run elsewhere')
   if (!existsSync(join(folder, 'token'))) {
-    throw new Problem('notFound', `the pod has no ServiceAccount token (${join(folder, 'token')}); automountServiceAccountToken must not be false`)
+    throw new Problem(
+      'notFound',
+      `the pod has no ServiceAccount token (${join(folder, 'token')}); automountServiceAccountToken must not be false`,
+    )
   }
   const namespace = await readFile(join(folder, 'namespace'), 'utf8').catch(() => 'default')
   return {

@@ -30,13 +30,25 @@ export const metadataOf = (object: KubeObject): Metadata => {
 }
 
 export const operationOf = (object: KubeObject): TalosOperation =>
-  deepFreeze({ metadata: metadataOf(object), spec: record(object['spec']) as OperationSpec, status: record(object['status']) as OperationStatus })
+  deepFreeze({
+    metadata: metadataOf(object),
+    spec: record(object['spec']) as OperationSpec,
+    status: record(object['status']) as OperationStatus,
+  })
 
 export const clusterOf = (object: KubeObject): TalosCluster =>
-  deepFreeze({ metadata: metadataOf(object), spec: record(object['spec']) as TalosClusterSpec, status: record(object['status']) as TalosClusterStatus })
+  deepFreeze({
+    metadata: metadataOf(object),
+    spec: record(object['spec']) as TalosClusterSpec,
+    status: record(object['status']) as TalosClusterStatus,
+  })
 
 export const machineOf = (object: KubeObject): TalosMachine =>
-  deepFreeze({ metadata: metadataOf(object), spec: record(object['spec']) as TalosMachineSpec, status: record(object['status']) as TalosMachineStatus })
+  deepFreeze({
+    metadata: metadataOf(object),
+    spec: record(object['spec']) as TalosMachineSpec,
+    status: record(object['status']) as TalosMachineStatus,
+  })
 
 export const leaseOf = (object: KubeObject): Lease => {
   const { name, namespace, uid, resourceVersion, annotations } = metadataOf(object)

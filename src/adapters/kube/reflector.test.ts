@@ -11,18 +11,31 @@ import { openTransport } from './transport.ts'
 type Thing = { readonly name: string; readonly uid: string; readonly labels: { size?: string } }
 
 const raw = (name: string, version: number, more: { uid?: string; size?: string } = {}) => ({
-  metadata: { namespace: 'ichor', name, uid: more.uid ?? `uid-${name}`, resourceVersion: String(version), labels: { size: more.size ?? 's' } },
+  metadata: {
+    namespace: 'ichor',
+    name,
+    uid: more.uid ?? `uid-${name}`,
+    resourceVersion: String(version),
+    labels: { size: more.size ?? 's' },
+  },
 })
 
 /** A server whose list is what the test holds, and whose watches the test speaks into. */
 const stage = async (options: { random?: () => number } = {}) => {
-  const state = { items: [] as ReturnType<typeof raw>[], version: 100, refuseList: undefined as undefined | ((r: ServerResponse) => void), refuseWatch: undefined as undefined | ((r: ServerResponse) => void) }
+  const state = {
+    items: [] as ReturnType<typeof raw>[],
+    version: 100,
+    refuseList: undefined as undefined | ((r: ServerResponse) => void),
+    refuseWatch: undefined as undefined | ((r: ServerResponse) => void),
+  }
   const watches: { readonly from: string; readonly response: ServerResponse }[] = []
   let lists = 0
   const server: ScriptedServer = await startScripted(({ url }, response) => {
     if (url.searchParams.get('watch') === null) {
       lists += 1
-      return state.refuseList ? state.refuseList(response) : json(response, { metadata: { resourceVersion: String(state.version) }, items: state.items })
+      return state.refuseList
+        ? state.refuseList(response)
+        : json(response, { metadata: { resourceVersion: String(state.version) }, items: state.items })
     }
     if (state.refuseWatch) return state.refuseWatch(response)
     response.writeHead(200, { 'content-type': 'application/json' })
@@ -35,17 +48,20 @@ const stage = async (options: { random?: () => number } = {}) => {
   const changes: string[] = []
   const problems: string[] = []
   let listed = 0
-  let handler = (_: Change<Thing>): void => {}
+  let handler: (change: Change<Thing>) => void = () => {}
   const reflector: Reflector<Thing> = startReflector({
-    source: { list: (signal) => client.list(RESOURCE.talosOperation, { signal }), watch: (watch, on) => client.watch(RESOURCE.talosOperation, watch, on) },
-    parse: (object) => {
+    source: {
+      list: signal => client.list(RESOURCE.talosOperation, { signal }),
+      watch: (watch, on) => client.watch(RESOURCE.talosOperation, watch, on),
+    },
+    parse: object => {
       const size = text(at(object, 'metadata', 'labels', 'size'))
       if (size === 'broken') throw new Error('cannot be read')
       return { name: text(at(object, 'metadata', 'name')), uid: text(at(object, 'metadata', 'uid')), labels: { size } }
     },
     clock,
     random: options.random ?? (() => 0.5),
-    changed: (change) => {
+    changed: change => {
       changes.push(`${change.type} ${change.key} ${change.object.uid} ${change.object.labels.size}`)
       handler(change)
     },
@@ -56,7 +72,13 @@ const stage = async (options: { random?: () => number } = {}) => {
   })
   closing.push(server.stop, transport.close, reflector.stop)
   return {
-    server, state, clock, reflector, changes, problems, watches,
+    server,
+    state,
+    clock,
+    reflector,
+    changes,
+    problems,
+    watches,
     lists: () => lists,
     listed: () => listed,
     onChange: (run: (change: Change<Thing>) => void) => (handler = run),
@@ -94,7 +116,9 @@ it('lists, then watches from there, with bookmarks and a time limit of its own',
   s.say('ADDED', raw('b', 101))
   s.say('MODIFIED', raw('a', 102, { size: 'm' }))
   s.say('DELETED', raw('b', 103))
-  await eventually(() => expect(s.changes).toEqual(['added ichor/a uid-a s', 'added ichor/b uid-b s', 'changed ichor/a uid-a m', 'deleted ichor/b uid-b s']))
+  await eventually(() =>
+    expect(s.changes).toEqual(['added ichor/a uid-a s', 'added ichor/b uid-b s', 'changed ichor/a uid-a m', 'deleted ichor/b uid-b s']),
+  )
   expect(s.reflector.get('ichor/a')).toEqual({ name: 'a', uid: 'uid-a', labels: { size: 'm' } })
   expect(s.reflector.all()).toHaveLength(1)
 })
@@ -121,7 +145,7 @@ it('goes on at once from the last version, a bookmark included, when the server 
 
 it('does not run hot when the server ends every watch at once', async () => {
   const s = await stage()
-  s.state.refuseWatch = (response) => {
+  s.state.refuseWatch = response => {
     response.writeHead(200, { 'content-type': 'application/json' })
     response.end()
   }
@@ -131,7 +155,7 @@ it('does not run hot when the server ends every watch at once', async () => {
   expect(s.server.asked.length).toBeLessThanOrEqual(5)
 })
 
-it.each(['status', 'event'] as const)('lists anew after 410 (%s), and tells only what is different', async (how) => {
+it.each(['status', 'event'] as const)('lists anew after 410 (%s), and tells only what is different', async how => {
   const s = await stage()
   s.state.items = [raw('same', 1), raw('changes', 2), raw('goes', 3)]
   await s.watching(1)
@@ -141,7 +165,7 @@ it.each(['status', 'event'] as const)('lists anew after 410 (%s), and tells only
   if (how === 'event') s.say('ERROR', { kind: 'Status', code: 410, reason: 'Expired', message: 'too old resource version' })
   else {
     let isFirst = true
-    s.state.refuseWatch = (response) => {
+    s.state.refuseWatch = response => {
       s.state.refuseWatch = undefined
       if (isFirst) status(response, 410, 'Expired', 'too old resource version')
       isFirst = false
@@ -171,10 +195,11 @@ it('survives a server that dies and comes back: longer and longer pauses, then o
   const s = await stage()
   s.say('BOOKMARK', {})
   await s.watching(1)
-  s.state.refuseWatch = (response) => response.socket?.destroy()
+  s.state.refuseWatch = response => response.socket?.destroy()
   s.server.cut()
   const waits: number[] = []
-  for (const full of [800, 1600, 3200, 6400, 12_800, 25_600, 30_000, 30_000]) waits.push(await s.passBackOff([Math.max(800, full / 2), full]))
+  for (const full of [800, 1600, 3200, 6400, 12_800, 25_600, 30_000, 30_000])
+    waits.push(await s.passBackOff([Math.max(800, full / 2), full]))
   expect(waits.at(-1)).toBe(22_500)
   await s.passBackOff([15_000, 30_000], () => (s.state.refuseWatch = undefined))
   await s.watching(2)
@@ -187,7 +212,7 @@ it('begins again with short pauses after two minutes of health', async () => {
   const s = await stage()
   await s.watching(1)
   const fail = async () => {
-    s.state.refuseWatch = (response) => status(response, 500, 'InternalError', 'etcd is slow')
+    s.state.refuseWatch = response => status(response, 500, 'InternalError', 'etcd is slow')
     s.server.cut()
     const any = [800, 30_000] as const
     return [await s.passBackOff(any), await s.passBackOff(any), await s.passBackOff(any, () => (s.state.refuseWatch = undefined))]
@@ -204,7 +229,7 @@ it('begins again with short pauses after two minutes of health', async () => {
 it('stays away as long as the server asks', async () => {
   const s = await stage()
   await s.watching(1)
-  s.state.refuseWatch = (response) => status(response, 429, 'TooManyRequests', 'too many requests', {}, { 'retry-after': '17' })
+  s.state.refuseWatch = response => status(response, 429, 'TooManyRequests', 'too many requests', {}, { 'retry-after': '17' })
   s.server.cut()
   await s.passBackOff([800, 800])
   expect(await s.passBackOff([17_000, 17_000])).toBe(17_000)
@@ -212,7 +237,7 @@ it('stays away as long as the server asks', async () => {
 
 it('says with its first answer that the list fails, goes on trying, and then is ready', async () => {
   const s = await stage()
-  s.state.refuseList = (response) => status(response, 404, '', '404 page not found')
+  s.state.refuseList = response => status(response, 404, '', '404 page not found')
   expect(await s.reflector.ready()).toMatchObject({ ok: false, fault: { kind: 'unsupported' } })
   expect([s.reflector.isHealthy(), s.reflector.lastSyncAgeMs()]).toEqual([false, Number.POSITIVE_INFINITY])
   s.state.refuseList = undefined
@@ -279,9 +304,11 @@ it('lists anew when versions run backwards, as after a restore of etcd', async (
 it('lists anew when the server does not know the version yet', async () => {
   const s = await stage()
   await s.watching(1)
-  s.state.refuseWatch = (response) => {
+  s.state.refuseWatch = response => {
     s.state.refuseWatch = undefined
-    status(response, 504, 'Timeout', 'Too large resource version: 100, current: 3', { causes: [{ reason: 'ResourceVersionTooLarge', message: 'Too large resource version' }] })
+    status(response, 504, 'Timeout', 'Too large resource version: 100, current: 3', {
+      causes: [{ reason: 'ResourceVersionTooLarge', message: 'Too large resource version' }],
+    })
   }
   s.state.version = 3
   s.say('BOOKMARK', { metadata: { resourceVersion: '101' } })
@@ -321,7 +348,7 @@ it('leaves nothing behind when it stops, whatever it does', async () => {
   expect(watching.problems).toEqual([])
 
   const waiting = await stage()
-  waiting.state.refuseList = (response) => status(response, 500, 'InternalError', 'no')
+  waiting.state.refuseList = response => status(response, 500, 'InternalError', 'no')
   await waiting.reflector.ready()
   await eventually(() => expect(waiting.clock.waits()).toHaveLength(1))
   waiting.reflector.stop()

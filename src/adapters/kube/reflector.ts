@@ -209,7 +209,7 @@ export const startReflector = <T>(options: ReflectorOptions<T>): Reflector<T> =>
   }
 
   const pause = (ms: number): Promise<void> =>
-    new Promise((resolve) => {
+    new Promise(resolve => {
       if (stopped.signal.aborted) return resolve()
       const cancel = clock.after(ms, () => {
         stopped.signal.removeEventListener('abort', stop)
@@ -270,13 +270,13 @@ export const startReflector = <T>(options: ReflectorOptions<T>): Reflector<T> =>
   loop().catch((error: unknown) => problem('watch', `the reflector broke: ${error instanceof Error ? error.message : String(error)}`))
 
   return {
-    get: (key) => cache.get(key)?.object,
+    get: key => cache.get(key)?.object,
     all: () => [...cache.values()].map(({ object }) => object),
     keys: () => [...cache.keys()],
     ready: () => {
       if (hasListed) return Promise.resolve({ ok: true, value: undefined })
       if (stopped.signal.aborted) return Promise.resolve(STOPPED)
-      return new Promise((resolve) => waiting.push(resolve))
+      return new Promise(resolve => waiting.push(resolve))
     },
     isHealthy: () => hasListed && isWatching,
     lastSyncAgeMs: () => (lastHeard === undefined ? Number.POSITIVE_INFINITY : clock.monotonic() - lastHeard),
@@ -292,7 +292,10 @@ const broken = (message: string, code: number) => apiFault('busy', message, { co
 
 /** The server cannot go on from the version that we have. */
 const needsList = (fault: ApiFault): boolean =>
-  isExpired(fault) || fault.causes.some(({ reason }) => reason === 'ResourceVersionTooLarge') || fault.kind === 'unsupported' || fault.kind === 'notFound'
+  isExpired(fault) ||
+  fault.causes.some(({ reason }) => reason === 'ResourceVersionTooLarge') ||
+  fault.kind === 'unsupported' ||
+  fault.kind === 'notFound'
 
 // Versions are numbers of etcd's history; where they are not, nothing is known of their order.
 const isOlder = (version: string, than: string): boolean => /^\d+$/.test(version) && /^\d+$/.test(than) && BigInt(version) < BigInt(than)

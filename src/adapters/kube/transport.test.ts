@@ -41,9 +41,17 @@ describe('a call', () => {
   it('goes out as JSON and comes back as JSON, and is counted', async () => {
     const records: RequestRecord[] = []
     const server = await start(fine)
-    const transport = open(server.config({ token: 'abc' }), { onRequest: (one) => records.push(one) })
-    expect(await transport.send({ ...put, contentType: 'application/merge-patch+json' })).toEqual({ ok: true, value: { asked: { a: 'ü' } } })
-    expect(server.asked[0]?.headers).toMatchObject({ 'content-type': 'application/merge-patch+json', accept: 'application/json', authorization: 'Bearer abc', 'user-agent': 'ichor/1.2.3' })
+    const transport = open(server.config({ token: 'abc' }), { onRequest: one => records.push(one) })
+    expect(await transport.send({ ...put, contentType: 'application/merge-patch+json' })).toEqual({
+      ok: true,
+      value: { asked: { a: 'ü' } },
+    })
+    expect(server.asked[0]?.headers).toMatchObject({
+      'content-type': 'application/merge-patch+json',
+      accept: 'application/json',
+      authorization: 'Bearer abc',
+      'user-agent': 'ichor/1.2.3',
+    })
     expect(records).toEqual([{ verb: 'update', resource: 'nodes', code: 200, ms: expect.any(Number) }])
   })
 
@@ -88,10 +96,13 @@ describe('a call', () => {
     const clock = fakeClock()
     const records: RequestRecord[] = []
     const server = await start(silent)
-    const answer = open(server.config(), { clock, onRequest: (one) => records.push(one) }).send({ ...get, deadlineMs: 3000 })
+    const answer = open(server.config(), { clock, onRequest: one => records.push(one) }).send({ ...get, deadlineMs: 3000 })
     await vi.waitFor(() => expect(server.asked).toHaveLength(1))
     clock.advance(3000)
-    expect(await answer).toMatchObject({ ok: false, fault: { kind: 'unreachable', message: `${server.peer}: get nodes n: no answer within 3 s; whether the call took effect is unknown` } })
+    expect(await answer).toMatchObject({
+      ok: false,
+      fault: { kind: 'unreachable', message: `${server.peer}: get nodes n: no answer within 3 s; whether the call took effect is unknown` },
+    })
     expect(records).toMatchObject([{ code: 0, ms: 3000 }])
     expect(clock.waits()).toEqual([])
   })
@@ -130,7 +141,10 @@ describe('a call', () => {
   it('finds nobody: which host and port', async () => {
     const server = await start(fine)
     await server.stop()
-    expect(await open(server.config()).send(get)).toMatchObject({ ok: false, fault: { kind: 'unreachable', message: expect.stringContaining(`${server.peer}: get nodes n: connection refused`) } })
+    expect(await open(server.config()).send(get)).toMatchObject({
+      ok: false,
+      fault: { kind: 'unreachable', message: expect.stringContaining(`${server.peer}: get nodes n: connection refused`) },
+    })
   })
 
   it('finds something that is no API server', async () => {
@@ -138,11 +152,16 @@ describe('a call', () => {
       response.writeHead(200, { 'content-type': 'application/json' })
       response.end('<html>')
     })
-    expect(await open(server.config()).send(get)).toMatchObject({ ok: false, fault: { kind: 'unknown', message: expect.stringContaining('must be that of a Kubernetes API server') } })
+    expect(await open(server.config()).send(get)).toMatchObject({
+      ok: false,
+      fault: { kind: 'unknown', message: expect.stringContaining('must be that of a Kubernetes API server') },
+    })
   })
 
   it('never shows the token, even if the server says it back', async () => {
-    const server = await start((asked, response) => status(response, 403, 'Forbidden', `I do not like ${asked.headers.authorization} nor hush-token`))
+    const server = await start((asked, response) =>
+      status(response, 403, 'Forbidden', `I do not like ${asked.headers.authorization} nor hush-token`),
+    )
     const answer = await open(server.config({ token: 'hush-token' })).send(get)
     expect(answer).toMatchObject({ ok: false, fault: { kind: 'forbidden' } })
     expect(JSON.stringify(answer)).not.toContain('hush-token')
@@ -160,10 +179,12 @@ describe('a call', () => {
       })
       for (const end of [onward, socket]) end.on('error', () => {})
     })
-    await new Promise<void>((resolve) => proxy.listen(0, '127.0.0.1', resolve))
+    await new Promise<void>(resolve => proxy.listen(0, '127.0.0.1', resolve))
     closing.push(() => proxy.close())
     const { port } = proxy.address() as { port: number }
-    const answer = await open(server.config({}, { 'proxy-url': `http://127.0.0.1:${port}`, 'certificate-authority-data': base64(ca.crt) })).send(get)
+    const answer = await open(
+      server.config({}, { 'proxy-url': `http://127.0.0.1:${port}`, 'certificate-authority-data': base64(ca.crt) }),
+    ).send(get)
     expect(answer).toMatchObject({ ok: true })
     expect(through).toEqual([server.peer])
   })
@@ -181,7 +202,10 @@ describe('a stream', () => {
       setImmediate(() => response.end(bytes.subarray(7)))
     })
     const heard: string[] = []
-    expect(await open(server.config()).stream(watch, { opened: () => heard.push('open'), line: (line) => heard.push(line) })).toEqual({ ok: true, value: undefined })
+    expect(await open(server.config()).stream(watch, { opened: () => heard.push('open'), line: line => heard.push(line) })).toEqual({
+      ok: true,
+      value: undefined,
+    })
     expect(heard).toEqual(['open', '{"a":"ü"}', '{"b":1}', '{"c":2}'])
   })
 
@@ -193,7 +217,10 @@ describe('a stream', () => {
     })
     let isOpen = false
     const stop = new AbortController()
-    const end = open(server.config(), { clock }).stream({ ...watch, signal: stop.signal }, { opened: () => (isOpen = true), line: () => {} })
+    const end = open(server.config(), { clock }).stream(
+      { ...watch, signal: stop.signal },
+      { opened: () => (isOpen = true), line: () => {} },
+    )
     await vi.waitFor(() => expect(isOpen).toBe(true))
     expect(clock.waits()).toEqual([])
     stop.abort()
@@ -211,7 +238,10 @@ describe('a stream', () => {
 
   it('that is refused says why', async () => {
     const server = await start((_, response) => status(response, 410, 'Expired', 'too old resource version'))
-    expect(await open(server.config()).stream(watch, { opened: () => {}, line: () => {} })).toMatchObject({ ok: false, fault: { code: 410 } })
+    expect(await open(server.config()).stream(watch, { opened: () => {}, line: () => {} })).toMatchObject({
+      ok: false,
+      fault: { code: 410 },
+    })
   })
 })
 
@@ -253,16 +283,24 @@ describe('TLS', () => {
 
   it('takes tls-server-name and insecure-skip-tls-verify at their word', async () => {
     const named = await start(fine, await serverTls(['kube.example']))
-    expect(await open(named.config({}, { 'certificate-authority-data': base64(ca.crt), 'tls-server-name': 'kube.example' })).send(get)).toMatchObject({ ok: true })
+    expect(
+      await open(named.config({}, { 'certificate-authority-data': base64(ca.crt), 'tls-server-name': 'kube.example' })).send(get),
+    ).toMatchObject({ ok: true })
     expect(await open(named.config({}, { 'insecure-skip-tls-verify': true })).send(get)).toMatchObject({ ok: true })
   })
 
   it('says when the server speaks plain HTTP, and when our own key is no key', async () => {
     const plain = await start(fine)
-    expect(await open({ ...plain.config(), server: plain.url.replace('http:', 'https:') }).send(get)).toMatchObject({ ok: false, fault: { kind: 'wrongPeer', message: expect.stringContaining('does not speak TLS') } })
+    expect(await open({ ...plain.config(), server: plain.url.replace('http:', 'https:') }).send(get)).toMatchObject({
+      ok: false,
+      fault: { kind: 'wrongPeer', message: expect.stringContaining('does not speak TLS') },
+    })
     const server = await start(fine, await serverTls())
     const broken = { ...(await client()), 'client-key-data': base64('no key') }
-    expect(await open(server.config(broken, { 'certificate-authority-data': base64(ca.crt) })).send(get)).toMatchObject({ ok: false, fault: { kind: 'invalid', message: expect.stringContaining('must be PEM') } })
+    expect(await open(server.config(broken, { 'certificate-authority-data': base64(ca.crt) })).send(get)).toMatchObject({
+      ok: false,
+      fault: { kind: 'invalid', message: expect.stringContaining('must be PEM') },
+    })
   })
 
   it('takes a new CA from its file, and keeps its connections while the file says the same', async () => {
@@ -286,14 +324,16 @@ describe('TLS', () => {
 /** Real timers, and a monotonic clock that can be put forward. */
 const withHand = (): Clock & { later: (ms: number) => void } => {
   let ahead = 0
-  return { ...realClock, monotonic: () => realClock.monotonic() + ahead, later: (ms) => (ahead += ms) }
+  return { ...realClock, monotonic: () => realClock.monotonic() + ahead, later: ms => (ahead += ms) }
 }
 
 describe('credentials', () => {
   it('of a token file are read again as it changes, and at once after a 401', async () => {
     const clock = withHand()
     let accepted = 'Bearer one'
-    const server = await start((asked, response) => (asked.headers.authorization === accepted ? fine(asked, response) : status(response, 401, 'Unauthorized', 'Unauthorized')))
+    const server = await start((asked, response) =>
+      asked.headers.authorization === accepted ? fine(asked, response) : status(response, 401, 'Unauthorized', 'Unauthorized'),
+    )
     const transport = open(server.config({ tokenFile: write('token', 'one\n') }), { clock })
     expect(await transport.send(get)).toMatchObject({ ok: true })
     write('token', 'two')
@@ -309,7 +349,10 @@ describe('credentials', () => {
 
   it('that cannot be read are a fault that names the file', async () => {
     const server = await start(fine)
-    expect(await open(server.config({ tokenFile: '/absent/token' })).send(get)).toMatchObject({ ok: false, fault: { kind: 'unauthenticated', message: expect.stringContaining('/absent/token (ENOENT)') } })
+    expect(await open(server.config({ tokenFile: '/absent/token' })).send(get)).toMatchObject({
+      ok: false,
+      fault: { kind: 'unauthenticated', message: expect.stringContaining('/absent/token (ENOENT)') },
+    })
   })
 
   it('may be a name and a password, and impersonation', async () => {
@@ -323,13 +366,19 @@ describe('credentials', () => {
     chmodSync(path, 0o755)
     return path
   }
-  const exec = (path: string) => ({ exec: { apiVersion: 'client.authentication.k8s.io/v1', command: path, interactiveMode: 'Never', provideClusterInfo: true } })
+  const exec = (path: string) => ({
+    exec: { apiVersion: 'client.authentication.k8s.io/v1', command: path, interactiveMode: 'Never', provideClusterInfo: true },
+  })
 
   it('of a command are asked for once, and again after a 401', async () => {
     const runs = write('runs', '')
-    const path = command(`echo "$KUBERNETES_EXEC_INFO" >> ${runs}; n=$(wc -l < ${runs}); echo '{"apiVersion":"client.authentication.k8s.io/v1","kind":"ExecCredential","status":{"token":"run-'$n'"}}'`)
+    const path = command(
+      `echo "$KUBERNETES_EXEC_INFO" >> ${runs}; n=$(wc -l < ${runs}); echo '{"apiVersion":"client.authentication.k8s.io/v1","kind":"ExecCredential","status":{"token":"run-'$n'"}}'`,
+    )
     let accepted = 'Bearer run-1'
-    const server = await start((asked, response) => (asked.headers.authorization === accepted ? fine(asked, response) : status(response, 401, 'Unauthorized', 'Unauthorized')))
+    const server = await start((asked, response) =>
+      asked.headers.authorization === accepted ? fine(asked, response) : status(response, 401, 'Unauthorized', 'Unauthorized'),
+    )
     const transport = open(server.config(exec(path)))
     for (let i = 0; i < 3; i++) expect(await transport.send(get)).toMatchObject({ ok: true })
     accepted = 'Bearer run-2'
@@ -342,7 +391,10 @@ describe('credentials', () => {
     const server = await start(fine)
     const answer = await open(server.config(exec(command('echo "please log in" >&2; exit 3')))).send(get)
     expect(answer).toMatchObject({ ok: false, fault: { kind: 'unauthenticated', message: expect.stringContaining('please log in') } })
-    expect(await open(server.config(exec('/absent/command'))).send(get)).toMatchObject({ ok: false, fault: { kind: 'unauthenticated', message: expect.stringContaining('/absent/command') } })
+    expect(await open(server.config(exec('/absent/command'))).send(get)).toMatchObject({
+      ok: false,
+      fault: { kind: 'unauthenticated', message: expect.stringContaining('/absent/command') },
+    })
   })
 
   it('of a command that hangs end at the deadline', async () => {

@@ -110,11 +110,15 @@ export const openTransport = (options: TransportOptions): Transport => {
   }
 
   /** Runs one call from start to end: deadline, cancellation, the record, and the fault where it fails. */
-  const run = async <T>(call: Call, use: (stop: Stop, secrets: (found: readonly string[]) => void) => Promise<ApiResult<T>>, started: number): Promise<ApiResult<T>> => {
+  const run = async <T>(
+    call: Call,
+    use: (stop: Stop, secrets: (found: readonly string[]) => void) => Promise<ApiResult<T>>,
+    started: number,
+  ): Promise<ApiResult<T>> => {
     let secrets: readonly string[] = []
     const stop = stopAfter(clock, call.deadlineMs ?? options.deadlineMs ?? DEADLINE_MS, call.signal)
     try {
-      return await use(stop, (found) => (secrets = found))
+      return await use(stop, found => (secrets = found))
     } catch (error) {
       const cause = stop.signal.aborted ? stop.signal.reason : error
       const fault = faultOfError(cause, asked(call, secrets))
@@ -132,7 +136,12 @@ export const openTransport = (options: TransportOptions): Transport => {
 
   const refusalIn = async (call: Call, response: IncomingMessage, secrets: readonly string[]): Promise<ApiResult<never>> => {
     const code = response.statusCode ?? 0
-    const fault = faultOfAnswer(code, parseBody(await bodyOf(response), response), asked(call, secrets), text(response.headers['retry-after']))
+    const fault = faultOfAnswer(
+      code,
+      parseBody(await bodyOf(response), response),
+      asked(call, secrets),
+      text(response.headers['retry-after']),
+    )
     if (code === 401) source.refused()
     return { ok: false, fault }
   }
@@ -141,13 +150,13 @@ export const openTransport = (options: TransportOptions): Transport => {
 
   return {
     peer,
-    send: (call) => {
+    send: call => {
       const started = clock.monotonic()
       return run(
         call,
         async (stop, keep) => {
           let secrets: readonly string[] = []
-          const response = await exchange(call, stop.signal, (found) => keep((secrets = found)))
+          const response = await exchange(call, stop.signal, found => keep((secrets = found)))
           const answer: ApiResult<unknown> = isSuccess(response)
             ? { ok: true, value: parseBody(await bodyOf(response), response) }
             : await refusalIn(call, response, secrets)
@@ -164,7 +173,7 @@ export const openTransport = (options: TransportOptions): Transport => {
         call,
         async (stop, keep) => {
           let secrets: readonly string[] = []
-          const response = await exchange(call, stop.signal, (found) => keep((secrets = found)))
+          const response = await exchange(call, stop.signal, found => keep((secrets = found)))
           stop.answered()
           options.onRequest?.({ verb: call.verb, resource: call.resource, code: response.statusCode ?? 0, ms: clock.monotonic() - started })
           if (!isSuccess(response)) return refusalIn(call, response, secrets)
@@ -268,7 +277,9 @@ const stopAfter = (clock: Clock, deadlineMs: number, outer: AbortSignal | undefi
   const controller = new AbortController()
   const cancel = () => controller.abort(ownError('ICHOR_CANCELLED', 'stopped by us'))
   const seconds = Math.round(deadlineMs / 100) / 10
-  const lift = clock.after(deadlineMs, () => controller.abort(ownError('ICHOR_DEADLINE', `no answer within ${seconds} s; whether the call took effect is unknown`)))
+  const lift = clock.after(deadlineMs, () =>
+    controller.abort(ownError('ICHOR_DEADLINE', `no answer within ${seconds} s; whether the call took effect is unknown`)),
+  )
   let wasAnswered = false
   if (outer?.aborted) cancel()
   else outer?.addEventListener('abort', cancel, { once: true })

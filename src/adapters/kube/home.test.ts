@@ -1,0 +1,116 @@
+import type { ServerResponse } from 'node:http'
+import { afterEach, describe, expect, it, vi } from 'vitest'
+import { type FakeClock, fakeClock, realClock } from '../../../test/kube/clocks.ts'
+import { type Asked, json, startScripted, status } from '../../../test/kube/scripted-server.ts'
+import { kubeClient } from './client.ts'
+import { openHome } from './home.ts'
+import { microTime } from './objects.ts'
+import { openTransport } from './transport.ts'
+
+const closing: (() => unknown)[] = []
+afterEach(async () => {
+  for (const close of closing.splice(0).toReversed()) await close()
+})
+const stage = async (answer: (asked: Asked, response: ServerResponse) => void) => {
+  const server = await startScripted(answer)
+  const transport = openTransport({ config: server.config(), clock: realClock, userAgent: 'test' })
+  const clock: FakeClock = fakeClock()
+  const home = openHome({ client: kubeClient(transport), clock, random: () => 0.5 })
+  closing.push(server.stop, transport.close, home.close)
+  return { server, clock, home }
+}
+const machine = (name: string, cluster = 'home') => ({
+  metadata: { namespace: 'ichor', name, uid: `uid-${name}`, resourceVersion: '5' },
+  spec: { clusterRef: { name: cluster }, address: '10.0.0.1', role: 'worker' },
+})
+
+describe('a list', () => {
+  const answers = (state: { isWatched: boolean; names: string[] }) => (asked: Asked, response: ServerResponse) => {
+    if (!asked.url.searchParams.get('watch'))
+      return json(response, { metadata: { resourceVersion: '9' }, items: state.names.map(name => machine(name)) })
+    if (!state.isWatched) return status(response, 500, '', 'no')
+    response.writeHead(200, { 'content-type': 'application/json' })
+    response.flushHeaders()
+  }
+  const names = async (home: Awaited<ReturnType<typeof stage>>['home']) => {
+    const machines = await home.machines({ namespace: 'ichor', name: 'home' })
+    return machines.ok ? machines.value.map(({ metadata }) => metadata.name) : machines.fault.kind
+  }
+
+  it('costs no request while its watch is open', async () => {
+    const { server, home } = await stage(answers({ isWatched: true, names: ['a', 'b'] }))
+    await home.machines({ namespace: 'ichor', name: 'home' })
+    await vi.waitFor(() => expect(server.asked.some(({ url }) => url.searchParams.get('watch'))).toBe(true))
+    const settle = async () => {
+      const before = server.asked.length
+      expect(await names(home)).toEqual(['a', 'b'])
+      return server.asked.length - before
+    }
+    await vi.waitFor(async () => expect(await settle()).toBe(0))
+    expect(await home.machines({ namespace: 'ichor', name: 'other' })).toEqual({ ok: true, value: [] })
+    expect(await home.machines({ namespace: 'elsewhere', name: 'home' })).toEqual({ ok: true, value: [] })
+    expect(home.stalenessMs()).toBe(0)
+  })
+
+  it('comes from the server while the watch is broken', async () => {
+    const state = { isWatched: false, names: ['a'] }
+    const { home } = await stage(answers(state))
+    expect(await names(home)).toEqual(['a'])
+    state.names = ['a', 'b']
+    expect(await names(home)).toEqual(['a', 'b'])
+  })
+})
+
+describe('an Event', () => {
+  const event = {
+    regarding: { kind: 'TalosOperation', namespace: 'ichor', name: 'up', uid: 'u' },
+    type: 'Normal',
+    reason: 'Started',
+    message: 'begun with Bearer abcdef123456',
+  } as const
+  const events = async (missing = false) => {
+    const s = await stage((asked, response) =>
+      missing && asked.method === 'PATCH' ? status(response, 404, 'NotFound', 'events "x" not found') : json(response, {}),
+    )
+    return { ...s, done: () => s.server.asked.map(({ method, body }) => `${method} ${(body as { count: number }).count}`) }
+  }
+
+  it('that repeats raises a count, for ten minutes', async () => {
+    const { home, clock, done, server } = await events()
+    for (let i = 0; i < 3; i++) await home.event(event)
+    expect(done()).toEqual(['POST 1', 'PATCH 2', 'PATCH 3'])
+    clock.advance(600_000)
+    await home.event(event)
+    await home.event({ ...event, message: 'another' })
+    expect(done().slice(3)).toEqual(['POST 1', 'POST 1'])
+    expect(JSON.stringify(server.asked)).not.toContain('abcdef123456')
+  })
+
+  it('is written anew when the first is gone', async () => {
+    const { home, done } = await events(true)
+    for (let i = 0; i < 2; i++) await home.event(event)
+    expect(done()).toEqual(['POST 1', 'PATCH 2', 'POST 1'])
+  })
+
+  it('does not come in floods, and another object may speak meanwhile', async () => {
+    const { home, clock, server } = await events()
+    for (let i = 0; i < 80; i++) await home.event({ ...event, message: `${i}` })
+    expect(server.asked).toHaveLength(50)
+    await home.event({ ...event, regarding: { ...event.regarding, uid: 'other' } })
+    clock.advance(20_000)
+    for (let i = 0; i < 5; i++) await home.event({ ...event, message: `later ${i}` })
+    expect(server.asked).toHaveLength(52)
+  })
+
+  it('that cannot be written is no trouble', async () => {
+    const { home, server } = await events()
+    await server.stop()
+    await expect(home.event(event)).resolves.toBeUndefined()
+  })
+})
+
+it.each([
+  ['2026-01-02T03:04:05Z', '2026-01-02T03:04:05.000000Z'],
+  ['2026-01-02T03:04:05.678Z', '2026-01-02T03:04:05.678000Z'],
+  ['2026-01-02T03:04:05.123456789+01:00', '2026-01-02T03:04:05.123456+01:00'],
+])('a Lease has six digits of a second: %s', (time, micro) => expect(microTime(time)).toBe(micro))
