@@ -4,6 +4,7 @@ import { startSequence } from './sequencer.ts'
 import { EARLY_SERVICES, isServiceUp, setServiceState, startService } from './services.ts'
 import type { Site } from './site.ts'
 import { later } from './site.ts'
+import { STREAM_DEADLINE_MS } from './stream.ts'
 import { META_FALLBACK, chooseSlot, revert } from './slots.ts'
 
 /** apid stops: every open stream breaks, every later call is refused. */
@@ -148,9 +149,6 @@ export const powerOn = (site: Site, machine: Machine): void => {
   site.journal.write(machine.name, 'power-on')
   later(site, machine, site.durations.draw('powerOn'), () => comeUp(site, machine))
 }
-
-/** How long a reader of a quiet stream takes to notice. */
-const STREAM_DEADLINE_MS = 20_000
 
 /** Cuts the machine off the network, or lets it back. It goes on running. */
 export const cut = (site: Site, machine: Machine, on: boolean): void => {

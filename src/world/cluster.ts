@@ -210,8 +210,8 @@ export const createWorld = (options: WorldOptions): World => {
 
   const api = createApiServer(site)
   const nodes = createNodes(site, api)
-  for (const machine of machines) nodes.create(machine)
   for (const machine of machines) beRunning(site, machine)
+  for (const machine of machines) nodes.create(machine)
   followChanges(site)
   publishStatus(site)
   installAddons(site, { cilium: options.cilium, kubeProxy: options.kubeProxy ?? !options.cilium })

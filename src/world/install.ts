@@ -9,23 +9,9 @@ import { isAtLeast, parseVersion } from './releases.ts'
 import type { Site } from './site.ts'
 import { later } from './site.ts'
 import { beginInstall, finishInstall } from './slots.ts'
+import type { Ends } from './stream.ts'
+import { openStream } from './stream.ts'
 import type { Cancel } from './time.ts'
-
-export type Ends<T> = { readonly line: (text: string) => void; readonly end: (result: Answer<T>) => void }
-
-/** `end` is called once: with the answer, or when the connection breaks. The answer tells the work that nobody listens any more. */
-const openStream = <T>(machine: Machine, ends: Ends<T>): { readonly open: () => boolean; readonly end: (result: Answer<T>) => void } => {
-  let open = true
-  const end = (result: Answer<T>): void => {
-    if (!open) return
-    open = false
-    machine.streams.delete(broken)
-    ends.end(result)
-  }
-  const broken = (): void => end(refuse('Unavailable', 'error reading from server: EOF'))
-  machine.streams.add(broken)
-  return { open: () => open, end }
-}
 
 /** The name under which an image lies in the machine's containerd. */
 const stored = (image: string): string => withoutDigest(image)
@@ -35,10 +21,10 @@ const stored = (image: string): string => withoutDigest(image)
  * Answers with a function that hangs up.
  */
 export const pullImage = (site: Site, machine: Machine, image: string, ends: Ends<string>): Cancel => {
-  const stream = openStream(machine, ends)
+  const stream = openStream(site, machine, ends)
   const total = site.durations.draw('pull')
-  ends.line(`pulling ${image}`)
-  const cancelHalf = later(site, machine, total / 2, () => stream.open() && ends.line(`pulling ${image}: 50%`))
+  stream.line(`pulling ${image}`)
+  const cancelHalf = later(site, machine, total / 2, () => stream.line(`pulling ${image}: 50%`))
   const cancel = later(site, machine, total, () => {
     const installer = site.registry.find(image)
     if (!installer) {
@@ -53,7 +39,7 @@ export const pullImage = (site: Site, machine: Machine, image: string, ends: End
   return () => {
     cancel()
     cancelHalf()
-    stream.end(refuse('Unknown', 'context canceled'))
+    stream.hungUp()
   }
 }
 
@@ -142,18 +128,18 @@ export const install = (site: Site, machine: Machine, image: string, ends: Ends<
   if (!machine.images.has(stored(image)))
     return fail(refuse('Internal', `upgrade failed: installer image "${image}" not found in containerd store: image "${image}": not found`))
 
-  const stream = openStream(machine, ends)
+  const stream = openStream(site, machine, ends)
   const lines: string[] = []
   const stop = runInstaller(site, machine, image, {
     line: text => {
       lines.push(text)
-      if (stream.open()) ends.line(text)
+      stream.line(text)
     },
     end: exitCode => stream.end(answer({ exitCode, lines: lines.slice(-8) })),
   })
   return () => {
     if (!stream.open()) return
-    stream.end(refuse('Unknown', 'context canceled'))
+    stream.hungUp()
     if (site.schedule.random.chance(0.5)) stop()
   }
 }

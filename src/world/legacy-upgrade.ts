@@ -12,6 +12,7 @@ import type { Phase } from './sequencer.ts'
 import { startSequence } from './sequencer.ts'
 import type { Site } from './site.ts'
 import { later } from './site.ts'
+import { openStream } from './stream.ts'
 import { META_FALLBACK, revert } from './slots.ts'
 
 export type LegacyUpgrade = { readonly image: string; readonly preserve: boolean; readonly force: boolean; readonly rebootMode: RebootMode }
@@ -67,25 +68,17 @@ export const requestUpgrade = (
 ): void => {
   if (machine.platform === 'container') return end(refuse('FailedPrecondition', 'method is not supported in container mode'))
   const { image } = request
-  let open = true
-  const finish = (result: Answer<{ readonly actorID: string }>): void => {
-    if (!open) return
-    open = false
-    machine.streams.delete(broken)
-    end(result)
-  }
-  const broken = (): void => finish(refuse('Unavailable', 'error reading from server: EOF'))
-  machine.streams.add(broken)
+  const stream = openStream<{ readonly actorID: string }>(site, machine, { line: () => {}, end })
   later(site, machine, site.durations.draw('validateInstaller'), () => {
     const installer = site.registry.find(image)
     if (!installer) {
       site.journal.write(machine.name, 'pull-failed', image)
-      return finish(
+      return stream.end(
         refuse('Unknown', `error validating installer image "${image}": failed to resolve reference "${image}": ${image}: not found`),
       )
     }
     const objection = etcdObjection(site, machine, request)
-    if (objection) return finish(objection)
+    if (objection) return stream.end(objection)
     machine.images.set(withoutDigest(image), installer)
     const actorID = site.schedule.random.uuid()
     const kexec = request.rebootMode === 'default'
@@ -117,6 +110,6 @@ export const requestUpgrade = (
       },
       actorID,
     )
-    finish(answer({ actorID }))
+    stream.end(answer({ actorID }))
   })
 }
