@@ -1,0 +1,62 @@
+import type { MessageInitShape, DescMethodServerStreaming, DescMethodUnary, MessageShape } from '@bufbuild/protobuf'
+import type { Answer } from '../world/answer.ts'
+import type { ServerDrain } from '../world/legacy-upgrade.ts'
+import type { Machine } from '../world/machine.ts'
+import type { Site } from '../world/site.ts'
+import type { ResourceStates } from './cosi/states.ts'
+
+/** What all machines' servers share. */
+export type Ground = {
+  readonly site: Site
+  readonly drain: ServerDrain
+  readonly resources: ResourceStates
+}
+
+/** One call as the machine that serves it sees it, after routing and the role's check. */
+export type Call = Ground & {
+  readonly machine: Machine
+  readonly roles: ReadonlySet<string>
+  /** Aborted when the caller gave up or the machine went away. */
+  readonly over: AbortSignal
+}
+
+/** Answers of a method, without the metadata that a fan-out adds. */
+export type UnaryHandler<M extends DescMethodUnary> = (
+  call: Call,
+  request: MessageShape<M['input']>,
+) => Answer<MessageInitShape<M['output']>> | Promise<Answer<MessageInitShape<M['output']>>>
+
+/** Sends messages until its promise settles; an answer that is not OK becomes the status of the stream. */
+export type StreamHandler<M extends DescMethodServerStreaming> = (
+  call: Call,
+  request: MessageShape<M['input']>,
+  send: (message: MessageInitShape<M['output']>) => void,
+) => Promise<Answer<void>>
+
+/** Looks again after every change of the world until the condition holds; false when the call was over before. */
+export const until = (site: Site, over: AbortSignal, condition: () => boolean): Promise<boolean> => {
+  if (condition()) return Promise.resolve(true)
+  if (over.aborted) return Promise.resolve(false)
+  return new Promise(resolve => {
+    const end = (held: boolean): void => {
+      unlisten()
+      unread()
+      over.removeEventListener('abort', giveUp)
+      resolve(held)
+    }
+    const giveUp = (): void => end(false)
+    const look = (): void => {
+      if (condition()) end(true)
+    }
+    const unlisten = site.listen(look)
+    const unread = site.journal.onEntry(look)
+    over.addEventListener('abort', giveUp, { once: true })
+  })
+}
+
+/** Settles when the call is over. */
+export const untilOver = (over: AbortSignal): Promise<void> =>
+  new Promise(resolve => {
+    if (over.aborted) resolve()
+    else over.addEventListener('abort', () => resolve(), { once: true })
+  })

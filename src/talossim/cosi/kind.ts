@@ -1,0 +1,53 @@
+import type { DescMessage, MessageInitShape } from '@bufbuild/protobuf'
+import { create, toBinary } from '@bufbuild/protobuf'
+import { stringify } from 'yaml'
+import type { Machine } from '../../world/machine.ts'
+import type { Site } from '../../world/site.ts'
+
+/** A resource as the machine's state says it now; versions and times are kept elsewhere. */
+export type Drawn = {
+  readonly id: string
+  readonly proto: Uint8Array
+  /** Text of the spec in YAML. */
+  readonly yaml: string
+  readonly annotations: Readonly<Record<string, string>>
+}
+
+/** One type of resource that the simulated machines have. */
+export type ResourceKind = {
+  /** `MachineStatuses.runtime.talos.dev` */
+  readonly type: string
+  /** Singular: `MachineStatus`. */
+  readonly display: string
+  readonly namespace: string
+  /** The controller that writes it; empty for the machine configuration. */
+  readonly owner: string
+  readonly aliases?: readonly string[]
+  /** Name and JSONPath into the YAML of each column of `talosctl get`. */
+  readonly columns?: (version: string) => readonly (readonly [name: string, path: string])[]
+  readonly isSensitive?: true
+  /** First minor of Talos 1 that has it. */
+  readonly since: number
+  readonly draw: (site: Site, machine: Machine) => readonly Drawn[]
+}
+
+/** YAML as Talos writes it. */
+export const yamlOf = (spec: unknown): string => stringify(spec, { indent: 4, lineWidth: 0, nullStr: '' })
+
+/** @param yaml The spec as `talosctl get -o yaml` shows it: a plain value. */
+export const drawn = <S extends DescMessage>(id: string, schema: S, init: MessageInitShape<S>, yaml: unknown): Drawn => ({
+  id,
+  proto: toBinary(schema, create(schema, init)),
+  yaml: yamlOf(yaml),
+  annotations: {},
+})
+
+/** The raw bytes of an IP address, as `common.NetIP` carries them. */
+export const ipBytes = (address: string): Uint8Array => {
+  if (!address.includes(':')) return Uint8Array.from(address.split('.').map(Number))
+  const [head = '', tail] = address.split('::')
+  const groups = (text: string): number[] =>
+    text === '' ? [] : text.split(':').flatMap(group => (group.includes('.') ? [...ipBytes(group)] : [Number.parseInt(group, 16) >> 8, Number.parseInt(group, 16) & 255]))
+  const [left, right] = [groups(head), groups(tail ?? '')]
+  return Uint8Array.from([...left, ...Array.from({ length: 16 - left.length - right.length }, () => 0), ...right])
+}

@@ -1,0 +1,124 @@
+import { create } from '@bufbuild/protobuf'
+import { timestampFromMs } from '@bufbuild/protobuf/wkt'
+import type { Resource } from '../../../proto/gen/cosi/resource/state_pb.ts'
+import { ResourceSchema } from '../../../proto/gen/cosi/resource/state_pb.ts'
+import type { Machine } from '../../world/machine.ts'
+import type { Site } from '../../world/site.ts'
+import type { Drawn, ResourceKind } from './kind.ts'
+
+export type ResourceEvent =
+  | { readonly type: 'CREATED' | 'DESTROYED'; readonly resource: Resource }
+  | { readonly type: 'UPDATED'; readonly resource: Resource; readonly old: Resource }
+
+/**
+ * The resources of all machines, with their versions. They are drawn from the world when somebody looks, so a version grows with each change that
+ * was seen, not with each that happened; who watches sees all. A reboot forgets everything, as it does in Talos.
+ */
+export type ResourceStates = {
+  /** In the order of their ids. */
+  readonly list: (machine: Machine, kind: ResourceKind) => readonly Resource[]
+  /** The answer unsubscribes. */
+  readonly watch: (machine: Machine, kind: ResourceKind, listener: (event: ResourceEvent) => void) => () => void
+  /** To be called after a change of which the world tells nobody. */
+  readonly look: () => void
+  readonly close: () => void
+}
+
+type Held = { readonly drawn: Drawn; readonly resource: Resource; readonly version: number; readonly created: number }
+type Watcher = { readonly machine: Machine; readonly kind: ResourceKind; readonly listener: (event: ResourceEvent) => void }
+/** What one machine holds of one type in its present life. */
+type Shelf = { readonly bootID: string; readonly held: Map<string, Held>; isNew: boolean }
+
+const same = (a: Drawn, b: Drawn): boolean => a.yaml === b.yaml && JSON.stringify(a.annotations) === JSON.stringify(b.annotations)
+
+const resourceOf = (kind: ResourceKind, drawn: Drawn, version: number, created: number, updated: number): Resource =>
+  create(ResourceSchema, {
+    metadata: {
+      namespace: kind.namespace,
+      type: kind.type,
+      id: drawn.id,
+      version: String(version),
+      owner: kind.owner,
+      phase: 'running',
+      created: timestampFromMs(created),
+      updated: timestampFromMs(updated),
+      annotations: { ...drawn.annotations },
+    },
+    spec: { protoSpec: drawn.proto, yamlSpec: drawn.yaml },
+  })
+
+export const createResourceStates = (site: Site): ResourceStates => {
+  const shelves = new Map<Machine, Map<string, Shelf>>()
+  const watchers = new Set<Watcher>()
+
+  const shelfOf = (machine: Machine, kind: ResourceKind): Shelf => {
+    const own = shelves.get(machine) ?? new Map<string, Shelf>()
+    shelves.set(machine, own)
+    const found = own.get(kind.type)
+    if (found && found.bootID === machine.bootID) return found
+    const fresh: Shelf = { bootID: machine.bootID, held: new Map(), isNew: true }
+    own.set(kind.type, fresh)
+    return fresh
+  }
+
+  /** Compares what was seen last with what is, and tells the watchers. */
+  const refresh = (machine: Machine, kind: ResourceKind): Shelf => {
+    const shelf = shelfOf(machine, kind)
+    const now = site.schedule.now()
+    const events: ResourceEvent[] = []
+    const present = new Set<string>()
+    for (const drawn of kind.draw(site, machine)) {
+      present.add(drawn.id)
+      const held = shelf.held.get(drawn.id)
+      if (held && same(held.drawn, drawn)) continue
+      // Nobody looked before: it has been there since the boot.
+      const created = held?.created ?? (shelf.isNew ? Math.min(machine.bootedAt, now) : now)
+      const version = (held?.version ?? 0) + 1
+      const resource = resourceOf(kind, drawn, version, created, held ? now : created)
+      shelf.held.set(drawn.id, { drawn, resource, version, created })
+      events.push(held ? { type: 'UPDATED', resource, old: held.resource } : { type: 'CREATED', resource })
+    }
+    for (const [id, { resource }] of shelf.held) {
+      if (present.has(id)) continue
+      shelf.held.delete(id)
+      events.push({ type: 'DESTROYED', resource })
+    }
+    shelf.isNew = false
+    for (const watcher of watchers)
+      if (watcher.machine === machine && watcher.kind.type === kind.type) for (const event of events) watcher.listener(event)
+    return shelf
+  }
+
+  const look = (): void => {
+    const seen = new Map<Machine, Set<string>>()
+    for (const { machine, kind } of watchers) {
+      const types = seen.get(machine) ?? new Set()
+      seen.set(machine, types)
+      if (types.has(kind.type) || !machine.apid) continue
+      types.add(kind.type)
+      refresh(machine, kind)
+    }
+  }
+  const unlisten = site.listen(look)
+  const nodes = site.store.watch('nodes', undefined, look)
+
+  return {
+    list: (machine, kind) => {
+      const { held } = refresh(machine, kind)
+      return [...held.values()].map(({ resource }) => resource).sort((a, b) => ((a.metadata?.id ?? '') < (b.metadata?.id ?? '') ? -1 : 1))
+    },
+    watch: (machine, kind, listener) => {
+      refresh(machine, kind)
+      const watcher = { machine, kind, listener }
+      watchers.add(watcher)
+      return () => void watchers.delete(watcher)
+    },
+    look,
+    close: () => {
+      unlisten()
+      if (nodes.ok) nodes.stop()
+      watchers.clear()
+    },
+  }
+}
+

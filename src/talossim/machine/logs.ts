@@ -1,0 +1,47 @@
+import { MachineService } from '../../../proto/gen/machine/machine_pb.ts'
+import type { Answer } from '../../world/answer.ts'
+import { answer, refuse } from '../../world/answer.ts'
+import type { JournalEntry } from '../../world/journal.ts'
+import type { Call, StreamHandler } from '../call.ts'
+import { untilOver } from '../call.ts'
+import { streaming } from '../dispatch.ts'
+
+const methods = MachineService.method
+
+/** The machine's part of the world's journal since its last boot: all that there is to log. */
+const entriesOf = ({ site, machine }: Call): readonly JournalEntry[] => site.journal.entries().filter(e => e.machine === machine.name && e.at >= machine.bootedAt)
+
+const follow = async (call: Call, tell: (entry: JournalEntry) => void): Promise<Answer<void>> => {
+  const stop = call.site.journal.onEntry(entry => {
+    if (entry.machine === call.machine.name) tell(entry)
+  })
+  await untilOver(call.over)
+  stop()
+  return answer(undefined)
+}
+
+const encoder = new TextEncoder()
+const textOf = ({ what, detail }: JournalEntry): string => (detail === '' ? what : `${what}: ${detail}`)
+
+const dmesg: StreamHandler<typeof methods.dmesg> = async (call, request, send) => {
+  const tell = (entry: JournalEntry): void => send({ bytes: encoder.encode(`user: warning: [${new Date(entry.at).toISOString()}]: [talos] ${textOf(entry)}\n`) })
+  if (!request.tail) for (const entry of entriesOf(call)) tell(entry)
+  return request.follow ? follow(call, tell) : answer(undefined)
+}
+
+const logs: StreamHandler<typeof methods.logs> = async (call, request, send) => {
+  const { namespace, id, tailLines } = request
+  if (namespace === '') return refuse('InvalidArgument', "namespace can't be empty")
+  if (namespace !== 'system' || !call.machine.services.has(id)) return refuse('Unknown', `log ${JSON.stringify(id)} was not registered`)
+  // Only machined has something to say; the other services of the world keep silent.
+  if (id !== 'machined') return request.follow ? follow(call, () => {}) : answer(undefined)
+  const tell = (entry: JournalEntry): void => send({ bytes: encoder.encode(`[talos] ${new Date(entry.at).toISOString()} ${textOf(entry)}\n`) })
+  const entries = entriesOf(call)
+  for (const entry of tailLines < 0 ? entries : entries.slice(entries.length - Math.min(tailLines, entries.length))) tell(entry)
+  return request.follow ? follow(call, tell) : answer(undefined)
+}
+
+export const logMethods = {
+  dmesg: streaming(methods.dmesg, dmesg),
+  logs: streaming(methods.logs, logs),
+}

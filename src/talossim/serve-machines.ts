@@ -1,0 +1,145 @@
+import { Server, ServerCredentials, type ServiceDefinition, type UntypedServiceImplementation } from '@grpc/grpc-js'
+import { State } from '../../proto/gen/cosi/resource/state_pb.ts'
+import { ImageService } from '../../proto/gen/machine/image_pb.ts'
+import { LifecycleService } from '../../proto/gen/machine/lifecycle_pb.ts'
+import { MachineService } from '../../proto/gen/machine/machine_pb.ts'
+import { grpcService } from '../../proto/grpc.ts'
+import type { World } from '../world/cluster.ts'
+import type { Machine } from '../world/machine.ts'
+import type { Ground } from './call.ts'
+import { createResourceStates } from './cosi/states.ts'
+import { stateMethods } from './cosi/state-service.ts'
+import { imageMethods } from './image-service.ts'
+import { lifecycleMethods } from './lifecycle-service.ts'
+import type { Line, LineState } from './line.ts'
+import { createLine } from './line.ts'
+import { actionMethods } from './machine/actions.ts'
+import { configurationMethods } from './machine/apply-configuration.ts'
+import { etcdMethods } from './machine/etcd.ts'
+import { eventMethods } from './machine/events.ts'
+import { factMethods } from './machine/facts.ts'
+import { logMethods } from './machine/logs.ts'
+
+/** What a machine shows, as PEM text. The key may carry Talos' own label, `ED25519 PRIVATE KEY`. */
+export type MachineCertificate = { readonly crt: string; readonly key: string }
+
+export type MachinesOptions = {
+  readonly world: Pick<World, 'site' | 'drain'>
+  readonly pki: {
+    /** Authorities whose client certificates are accepted: one or more certificates, as PEM text. */
+    readonly acceptedCAs: string
+    /** By node name of the machine; its address has to be among the certificate's subject alternative names. */
+    readonly certificates: Readonly<Record<string, MachineCertificate>>
+  }
+  /** Default 50000, which is also what clients take where they are told nothing. */
+  readonly port?: number
+  /** Told when a port that a machine needs cannot be opened after its reboot. Default: the error is thrown out of the event loop. */
+  readonly onError?: (error: unknown) => void
+}
+
+export type ServedMachines = {
+  /** Closes all ports and breaks all connections. The world goes on. */
+  readonly close: () => Promise<void>
+}
+
+/** The real ones take 32 MiB, both ways. */
+const MAX_MESSAGE_BYTES = 32 * 1024 * 1024
+
+type Bound = (ground: Ground, endpoint: Machine) => unknown
+
+const bind = (methods: Readonly<Record<string, Bound>>, ground: Ground, endpoint: Machine): UntypedServiceImplementation =>
+  Object.fromEntries(Object.entries(methods).map(([name, method]) => [name, method(ground, endpoint)])) as UntypedServiceImplementation
+
+const serverOf = (ground: Ground, endpoint: Machine): Server => {
+  const server = new Server({ 'grpc.max_receive_message_length': MAX_MESSAGE_BYTES, 'grpc.max_send_message_length': MAX_MESSAGE_BYTES })
+  const add = (service: ServiceDefinition, methods: object): void => server.addService(service, bind(methods as Record<string, Bound>, ground, endpoint))
+  add(grpcService(MachineService), { ...factMethods, ...logMethods, ...eventMethods, ...etcdMethods, ...actionMethods, ...configurationMethods })
+  // Machines of every version have them here: apid forwards what it does not know itself, and the target's version decides.
+  add(grpcService(ImageService), imageMethods)
+  add(grpcService(LifecycleService), lifecycleMethods)
+  add(grpcService(State), stateMethods)
+  return server
+}
+
+const stateOf = (machine: Machine): LineState => {
+  if (machine.cut) return 'silent'
+  return machine.powered && machine.apid ? 'open' : 'closed'
+}
+
+type Served = { readonly machine: Machine; readonly line: Line; readonly server: Server }
+
+/**
+ * Serves the Talos API of every machine of a world, each on its own first address, as apid does on port 50000: mutual TLS, roles from the
+ * Organizations of the client certificate, forwarding from control planes. A machine that is down refuses connections, one that is cut off does not
+ * answer. Advancing the world's time is the caller's; a call is answered at the world's time at which it arrives.
+ *
+ * Throws when a port cannot be opened or a machine has no certificate.
+ */
+export const serveMachines = async (options: MachinesOptions): Promise<ServedMachines> => {
+  const { site, drain } = options.world
+  const port = options.port ?? 50_000
+  const resources = createResourceStates(site)
+  const ground: Ground = { site, drain, resources }
+  const onError =
+    options.onError ??
+    ((error: unknown): void => {
+      throw error
+    })
+
+  const served = site.machines.map((machine): Served => {
+    const certificate = options.pki.certificates[machine.name]
+    const [host] = machine.addresses
+    if (!certificate || host === undefined) throw new Error(`machine ${machine.name} has no ${certificate ? 'address' : 'certificate'}`)
+    const key = certificate.key.replaceAll(' ED25519 PRIVATE KEY-----', ' PRIVATE KEY-----')
+    const pair = { cert_chain: Buffer.from(certificate.crt), private_key: Buffer.from(key) }
+    const server = serverOf(ground, machine)
+    const entrance = server.createConnectionInjector(ServerCredentials.createSsl(Buffer.from(options.pki.acceptedCAs), [pair], true))
+    const line = createLine({ host, port }, connection => entrance.injectConnection(connection))
+    return { machine, line, server }
+  })
+
+  let isClosed = false
+  const follow = async ({ machine, line }: Served): Promise<void> => {
+    if (!isClosed) await line.become(stateOf(machine))
+  }
+  /** apid tells its streams when it stops; the ports are looked at again then, and after all else that happens. */
+  const listenForEnd = (one: Served): void => {
+    const { machine, line } = one
+    const ended = (): void => {
+      line.hangUp()
+      look(one)
+    }
+    if (machine.apid) machine.streams.add(ended)
+    endings.set(machine, ended)
+  }
+  const endings = new Map<Machine, () => void>()
+  const look = (one: Served): void => {
+    const { machine } = one
+    const ended = endings.get(machine)
+    if (machine.apid && ended) machine.streams.add(ended)
+    follow(one).catch(onError)
+  }
+  const lookAtAll = (): void => {
+    for (const one of served) look(one)
+  }
+
+  for (const one of served) listenForEnd(one)
+  const unlisten = site.listen(lookAtAll)
+  const unread = site.journal.onEntry(lookAtAll)
+  const close = async (): Promise<void> => {
+    isClosed = true
+    unlisten()
+    unread()
+    resources.close()
+    for (const { machine } of served) machine.streams.delete(endings.get(machine) ?? (() => {}))
+    await Promise.all(served.map(({ line }) => line.close()))
+    for (const { server } of served) server.forceShutdown()
+  }
+  try {
+    await Promise.all(served.map(follow))
+  } catch (error) {
+    await close()
+    throw error
+  }
+  return { close }
+}
