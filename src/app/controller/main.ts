@@ -1,0 +1,67 @@
+import { pino } from 'pino'
+import { loadKubeConfig } from '../../adapters/kube/kubeconfig.ts'
+import { startController } from '../../engine/controller.ts'
+import type { Log } from '../../engine/log.ts'
+import { kinds } from '../../kinds/registry.ts'
+import { version } from '../cli/version.ts'
+import { openPorts } from '../open-ports.ts'
+import { systemClock } from '../system-clock.ts'
+import { CONTROLLER_HELP, readSettings } from './options.ts'
+
+/** Runs the controller until SIGTERM or SIGINT. Answers the exit code. */
+export const runController = async (argv: readonly string[]): Promise<number> => {
+  const read = readSettings(argv, process.env)
+  if (!read.ok) {
+    process.stderr.write(`error: ${read.problem}\n  ichor controller --help shows the options.\n`)
+    return 2
+  }
+  if (read.settings === 'help') {
+    process.stdout.write(CONTROLLER_HELP)
+    return 0
+  }
+  const { kubeconfig, context, namespace, leaseNamespace, identity, self, pace, logLevel } = read.settings
+  const config = await loadKubeConfig({ ...(kubeconfig ? { kubeconfigPath: kubeconfig } : {}), ...(context ? { context } : {}), env: process.env })
+  if (!config.ok) {
+    process.stderr.write(`error: ${config.fault.message}\n`)
+    return 1
+  }
+  const logger = pino({ level: logLevel, base: { identity } }, pino.destination({ dest: 1, sync: true }))
+  const log: Log = {
+    info: (message, fields) => logger.info(fields ?? {}, message),
+    warn: (message, fields) => logger.warn(fields ?? {}, message),
+    error: (message, fields) => logger.error(fields ?? {}, message),
+  }
+  log.info('starting', { version, server: config.value.server, namespace: namespace ?? 'all', kinds: kinds.map(k => k.name) })
+  const ports = openPorts({
+    config: config.value,
+    userAgent: `ichor-controller/${version}`,
+    instance: identity,
+    ...(namespace ? { namespace } : {}),
+    problem: message => log.warn(message),
+  })
+  const controller = startController({
+    home: ports.home,
+    connections: ports.connections,
+    clock: systemClock,
+    random: Math.random,
+    kinds,
+    log,
+    identity,
+    leaderLease: { namespace: leaseNamespace, name: 'ichor-controller' },
+    self,
+    pace,
+  })
+  await toldToStop()
+  log.info('stopping: the passes that run end first')
+  await controller.stop()
+  ports.close()
+  return 0
+}
+
+const toldToStop = (): Promise<void> =>
+  new Promise(resolve => {
+    process.once('SIGTERM', () => resolve())
+    process.once('SIGINT', () => resolve())
+  })
+
+if (import.meta.main) process.exitCode = await runController(process.argv.slice(2))

@@ -1,0 +1,54 @@
+import { kubeClient } from '../adapters/kube/client.ts'
+import { kubeConnections } from '../adapters/kube/connections.ts'
+import type { OpenHome } from '../adapters/kube/home.ts'
+import { openHome } from '../adapters/kube/home.ts'
+import { openKube } from '../adapters/kube/kube.ts'
+import type { KubeConfig } from '../adapters/kube/kubeconfig.ts'
+import type { RequestRecord } from '../adapters/kube/transport.ts'
+import { openTransport } from '../adapters/kube/transport.ts'
+import type { CallReport } from '../adapters/talos/calls.ts'
+import { talosConnections } from '../adapters/talos/connections.ts'
+import type { Connections } from '../ports/connections.ts'
+import { systemClock } from './system-clock.ts'
+
+export type OpenPorts = { readonly home: OpenHome; readonly connections: Connections; readonly close: () => void }
+
+export type PortOptions = {
+  readonly config: KubeConfig
+  readonly userAgent: string
+  /** Only this namespace is watched and listed; all where absent. */
+  readonly namespace?: string
+  /** Who writes the Events. */
+  readonly instance?: string
+  readonly problem?: (message: string) => void
+  readonly onRequest?: (record: RequestRecord) => void
+  readonly onCall?: (report: CallReport) => void
+}
+
+/** The real outside: the Kubernetes API that a kubeconfig names, and the Talos and Kubernetes APIs that TalosClusters refer to. */
+export const openPorts = ({ config, userAgent, namespace, instance, problem, onRequest, onCall }: PortOptions): OpenPorts => {
+  const clock = systemClock
+  const watching = { ...(onRequest ? { onRequest } : {}), env: process.env }
+  const transport = openTransport({ config, clock, userAgent, ...watching })
+  const client = kubeClient(transport, { fieldManager: 'ichor-controller' })
+  const home = openHome({
+    client,
+    clock,
+    random: Math.random,
+    ...(namespace ? { namespace } : {}),
+    ...(instance ? { instance } : {}),
+    ...(problem ? { problem } : {}),
+  })
+  const kube = kubeConnections({ home, own: openKube(client), clock, userAgent, ...watching })
+  const talos = talosConnections({ secret: home.secret, clock, onCall: onCall && ((_, report) => onCall(report)) })
+  return {
+    home,
+    connections: { talos: talos.talos, kube: kube.kube },
+    close: () => {
+      home.close()
+      talos.close()
+      kube.close()
+      transport.close()
+    },
+  }
+}
