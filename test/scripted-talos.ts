@@ -135,17 +135,18 @@ type UnaryHandler = (request: unknown) => unknown
 type StreamHandler = (request: unknown) => AsyncIterable<any>
 
 function unary(method: DescMethod, handler: UnaryHandler) {
-  return async (call: ServerUnaryCall<unknown, unknown>, answer: sendUnaryData<unknown>) => {
+  const answered = async (call: ServerUnaryCall<unknown, unknown>, answer: sendUnaryData<unknown>) => {
     try {
       answer(null, create(method.output, (await handler(call.request)) as MessageInitShape<DescMessage>))
     } catch (error) {
       answer(refusalOf(error))
     }
   }
+  return (call: ServerUnaryCall<unknown, unknown>, answer: sendUnaryData<unknown>) => void answered(call, answer)
 }
 
 function streaming(method: DescMethod, handler: StreamHandler) {
-  return async (call: ServerWritableStream<unknown, unknown>) => {
+  const streamed = async (call: ServerWritableStream<unknown, unknown>) => {
     try {
       for await (const message of handler(call.request)) {
         if (call.cancelled) return
@@ -156,6 +157,7 @@ function streaming(method: DescMethod, handler: StreamHandler) {
       call.emit('error', refusalOf(error))
     }
   }
+  return (call: ServerWritableStream<unknown, unknown>) => void streamed(call)
 }
 
 function refusalOf(error: unknown) {

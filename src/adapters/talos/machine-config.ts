@@ -18,14 +18,14 @@ export const defaultEtcdQuotaBytes = 2 * 1024 ** 3
 type Path = readonly string[]
 
 export function readConfigFacts(text: string): ConfigResult<ConfigFacts> {
-  const documents = documentsOf(text)
-  if (!documents.ok) return documents
-  const main = documents.value.find(isMainDocument)
+  const parsed = parse(text)
+  if (!parsed.ok) return parsed
+  const main = parsed.value.values.find(isMainDocument)
   return {
     ok: true,
     value: {
-      installImage: installImageOf(documents.value),
-      etcdQuotaBytes: quotaOf(main?.getIn(['cluster', 'etcd', 'extraArgs', 'quota-backend-bytes'])),
+      installImage: installImageOf(parsed.value.values),
+      etcdQuotaBytes: quotaOf(at(main, ['cluster', 'etcd', 'extraArgs', 'quota-backend-bytes'])),
     },
   }
 }
@@ -37,18 +37,18 @@ export function readConfigFacts(text: string): ConfigResult<ConfigFacts> {
 export function withInstallImage(text: string, image: string): ConfigResult<string> {
   // Also what keeps YAML's own signs out of the text.
   if (!/^[A-Za-z0-9][\w./:@-]*$/.test(image)) return { ok: false, problem: 'the image to set is not an image reference' }
-  const documents = documentsOf(text)
-  if (!documents.ok) return documents
-  if (installImageOf(documents.value) === image) return { ok: true, value: text }
-  const place = installPlace(documents.value)
+  const parsed = parse(text)
+  if (!parsed.ok) return parsed
+  if (installImageOf(parsed.value.values) === image) return { ok: true, value: text }
+  const place = installPlace(parsed.value.values)
   if (!place)
     return { ok: false, problem: 'it has no machine.install (nor a document UnattendedInstallConfig), so there is no install image to set' }
 
-  const edit = editOf(text, place.document, place.path, image)
+  const edit = editOf(text, parsed.value.documents[place.index]!, place.path, image)
   if (!edit)
     return { ok: false, problem: `${place.path.join('.')} is written in a way (anchor, alias or merge) that cannot be changed alone` }
   const changed = text.slice(0, edit.from) + edit.text + text.slice(edit.to)
-  return isOnlyChange(documents.value, changed, place, image)
+  return isOnlyChange(parsed.value.values, changed, place, image)
     ? { ok: true, value: changed }
     : { ok: false, problem: `${place.path.join('.')} is written in a way that cannot be changed alone` }
 }
@@ -56,45 +56,64 @@ export function withInstallImage(text: string, image: string): ConfigResult<stri
 /** Whether two configurations mean the same, however they are written. */
 export function saysTheSame(one: string, other: string): boolean {
   if (one === other) return true
-  const [left, right] = [documentsOf(one), documentsOf(other)]
-  return left.ok && right.ok && isDeepStrictEqual(left.value.map(valueOf), right.value.map(valueOf))
+  const [left, right] = [parse(one), parse(other)]
+  return left.ok && right.ok && isDeepStrictEqual(left.value.values, right.value.values)
 }
 
-function valueOf(document: Document): unknown {
-  return document.toJS()
+type Parsed = {
+  readonly documents: readonly Document[]
+  /** What each of them says, aliases followed. */
+  readonly values: readonly unknown[]
 }
 
-function documentsOf(text: string): ConfigResult<readonly Document[]> {
+function parse(text: string): ConfigResult<Parsed> {
+  const problem = 'it cannot be read as YAML'
   // Pretty errors quote the line, and the line may be a key.
-  const documents = parseAllDocuments(text, { prettyErrors: false, logLevel: 'error', uniqueKeys: false })
-  if (!Array.isArray(documents)) return { ok: true, value: [] }
-  const isBroken = documents.some(({ errors }) => errors.length > 0)
-  return isBroken ? { ok: false, problem: 'it cannot be read as YAML' } : { ok: true, value: documents as Document[] }
-}
-
-/** The one document that is no `kind`: `version: v1alpha1`. */
-function isMainDocument(document: Document): boolean {
-  return isMap(document.contents) && !document.has('kind')
-}
-
-function isUnattendedInstall(document: Document): boolean {
-  return isMap(document.contents) && document.get('kind') === 'UnattendedInstallConfig'
+  const documents = parseAllDocuments(text, { prettyErrors: false, logLevel: 'error', merge: true })
+  if (!Array.isArray(documents)) return { ok: true, value: { documents: [], values: [] } }
+  if (documents.some(({ errors }) => errors.length > 0)) return { ok: false, problem }
+  try {
+    return { ok: true, value: { documents, values: documents.map((document): unknown => document.toJS()) } }
+  } catch {
+    // An alias of nothing, or of far too much, is only found here.
+    return { ok: false, problem }
+  }
 }
 
 const mainPath: Path = ['machine', 'install', 'image']
 const unattendedPath: Path = ['installer', 'image']
 
-function installImageOf(documents: readonly Document[]): string {
-  const place = installPlace(documents)
-  return textOf(place?.document.getIn(place.path))
+/** The one document that is no `kind`: `version: v1alpha1`. */
+function isMainDocument(value: unknown): boolean {
+  return isMapping(value) && !Object.hasOwn(value, 'kind')
 }
 
-/** Both forms may not stand together, so the document of 1.14 goes first where it is there. */
-function installPlace(documents: readonly Document[]): { readonly document: Document; readonly path: Path } | undefined {
-  const unattended = documents.find(isUnattendedInstall)
-  if (unattended) return { document: unattended, path: unattendedPath }
-  const main = documents.find(isMainDocument)
-  return main && isMap(main.getIn(mainPath.slice(0, -1))) ? { document: main, path: mainPath } : undefined
+function isUnattendedInstall(value: unknown): boolean {
+  return isMapping(value) && value['kind'] === 'UnattendedInstallConfig'
+}
+
+function installImageOf(values: readonly unknown[]): string {
+  const place = installPlace(values)
+  const image = place && at(values[place.index], place.path)
+  return typeof image === 'string' ? image : ''
+}
+
+type Place = { readonly index: number; readonly path: Path }
+
+/** Both forms may not stand together, so the document of Talos 1.14 goes first where it is there. */
+function installPlace(values: readonly unknown[]): Place | undefined {
+  const unattended = values.findIndex(isUnattendedInstall)
+  if (unattended !== -1) return { index: unattended, path: unattendedPath }
+  const main = values.findIndex(isMainDocument)
+  return main !== -1 && isMapping(at(values[main], mainPath.slice(0, -1))) ? { index: main, path: mainPath } : undefined
+}
+
+function at(value: unknown, path: Path): unknown {
+  return path.reduce((inner: unknown, key) => (isMapping(inner) && Object.hasOwn(inner, key) ? inner[key] : undefined), value)
+}
+
+function isMapping(value: unknown): value is Record<string, unknown> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value)
 }
 
 type Edit = { readonly from: number; readonly to: number; readonly text: string }
@@ -107,15 +126,15 @@ function editOf(text: string, document: Document, path: Path, image: string): Ed
     return insertion(text, document.contents, `installer: {image: ${image}}`)
   if (!isMap(parent)) return undefined
   const pair = parent.items.find(({ key }) => isScalar(key) && key.value === last)
-  return pair ? replacement(pair, image) : insertion(text, parent, `${last}: ${image}`)
+  return pair ? replacement(text, pair, image) : insertion(text, parent, `${last}: ${image}`)
 }
 
-function replacement(pair: Pair, image: string): Edit | undefined {
+function replacement(text: string, pair: Pair, image: string): Edit | undefined {
   const { key, value } = pair
   if (value === null || (isScalar(value) && value.value === null && value.source === '')) {
-    const end = isScalar(key) ? key.range?.[1] : undefined
-    const at = isScalar(value) ? value.range?.[0] : end
-    return at === undefined ? undefined : { from: at, to: at, text: ` ${image}` }
+    const keyEnd = isScalar(key) ? key.range?.[1] : undefined
+    const colon = keyEnd === undefined ? -1 : text.indexOf(':', keyEnd)
+    return colon === -1 ? undefined : { from: colon + 1, to: colon + 1, text: ` ${image}` }
   }
   if (isAlias(value) || !isScalar(value) || value.anchor || !value.range) return undefined
   const [from, to] = value.range
@@ -139,34 +158,21 @@ function insertion(text: string, map: YAMLMap, entry: string): Edit | undefined 
 }
 
 /** The proof of an edit: read again, the new text says the same as the old one, but for the image. */
-function isOnlyChange(
-  before: readonly Document[],
-  changed: string,
-  place: { readonly document: Document; readonly path: Path },
-  image: string,
-): boolean {
-  const after = documentsOf(changed)
-  if (!after.ok || after.value.length !== before.length) return false
-  return before.every((document, index) => {
-    const now = after.value[index]!
-    if (document !== place.document) return isDeepStrictEqual(now.toJS(), document.toJS())
-    const expected = document.clone()
-    expected.setIn(place.path, image)
-    return isDeepStrictEqual(now.toJS(), expected.toJS())
-  })
+function isOnlyChange(before: readonly unknown[], changed: string, place: Place, image: string): boolean {
+  const after = parse(changed)
+  const expected = before.map((value, index) => (index === place.index ? withValue(value, place.path, image) : value))
+  return after.ok && isDeepStrictEqual(after.value.values, expected)
 }
 
-function textOf(value: unknown): string {
-  return typeof value === 'string' ? value : ''
+function withValue(value: unknown, [key, ...rest]: Path, wanted: string): unknown {
+  if (key === undefined) return wanted
+  const mapping = isMapping(value) ? value : {}
+  return { ...mapping, [key]: withValue(mapping[key], rest, wanted) }
 }
 
 /** A number, a text of one, or a list of texts of which the last counts (Talos 1.13 takes lists). */
 function quotaOf(value: unknown): number {
-  const plain =
-    typeof value === 'object' && value !== null && 'toJSON' in value && typeof value.toJSON === 'function'
-      ? (value.toJSON() as unknown)
-      : value
-  const last = Array.isArray(plain) ? (plain as unknown[]).at(-1) : plain
+  const last: unknown = Array.isArray(value) ? value.at(-1) : value
   const bytes =
     typeof last === 'number'
       ? last
