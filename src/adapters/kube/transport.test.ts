@@ -404,4 +404,18 @@ describe('credentials', () => {
     clock.advance(15_000)
     expect(await answer).toMatchObject({ ok: false, fault: { kind: 'unreachable' } })
   })
+
+  it('of an OIDC provider are its token while that is valid', async () => {
+    const part = (of: object) => Buffer.from(JSON.stringify(of)).toString('base64url')
+    const token = `${part({ alg: 'none' })}.${part({ exp: Date.now() / 1000 + 3600 })}.c2lnbmF0dXJl`
+    const server = await start(fine)
+    await open(server.config({ 'auth-provider': { name: 'oidc', config: { 'id-token': token } } })).send(get)
+    expect(server.asked[0]?.headers.authorization).toBe(`Bearer ${token}`)
+  })
+
+  it('of a provider without a token say that one has to log in', async () => {
+    const server = await start(fine)
+    const answer = await open(server.config({ 'auth-provider': { name: 'oidc', config: {} } })).send(get)
+    expect(answer).toMatchObject({ ok: false, fault: { kind: 'unauthenticated', message: expect.stringContaining('logging in again') } })
+  })
 })
