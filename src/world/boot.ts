@@ -141,9 +141,10 @@ export const powerOff = (site: Site, machine: Machine): void => {
   goDown(site, machine, 'power off')
 }
 
-/** Also the way out of a reboot that never ends. */
+/** Does nothing to a machine that answers; one that is dark but has power is switched off first. Also the way out of a reboot that never ends. */
 export const powerOn = (site: Site, machine: Machine): void => {
   if (machine.powered && machine.apid) return
+  if (machine.powered) goDown(site, machine, 'power off')
   machine.powered = true
   machine.life++
   site.journal.write(machine.name, 'power-on')

@@ -124,7 +124,11 @@ export const keepWorkloads = (site: Site, api: ApiServer, nodes: Nodes): { reado
     }
   }
 
+  /** Pods by the UID of their owner. */
+  const owned = (): ReadonlyMap<string, readonly KubeObject[]> => Map.groupBy(pods(), pod => ownerOf(pod)?.uid ?? '')
+
   const keepReplicas = (): void => {
+    const byOwner = owned()
     for (const set of store.list(RESOURCE.replicaSets).items) {
       const owner = ownerOf(set)
       const deployment = owner && store.get(RESOURCE.deployments, set.metadata.namespace ?? '', owner.name)
@@ -134,7 +138,7 @@ export const keepWorkloads = (site: Site, api: ApiServer, nodes: Nodes): { reado
           ...now,
           spec: { ...(now.spec as object), replicas },
         }))
-      const own = pods().filter(pod => ownerOf(pod)?.uid === set.metadata.uid && !leaving(pod))
+      const own = (byOwner.get(set.metadata.uid) ?? []).filter(pod => !leaving(pod))
       for (let missing = replicas - own.length; missing > 0; missing--)
         store.create(RESOURCE.pods, podFrom(set, { generateName: `${set.metadata.name}-` }, {}))
       for (const pod of own.slice(replicas))
@@ -151,8 +155,9 @@ export const keepWorkloads = (site: Site, api: ApiServer, nodes: Nodes): { reado
   }
 
   const keepDaemons = (): void => {
+    const byOwner = owned()
     for (const set of store.list(RESOURCE.daemonSets).items) {
-      const own = pods().filter(pod => ownerOf(pod)?.uid === set.metadata.uid)
+      const own = byOwner.get(set.metadata.uid) ?? []
       for (const machine of machines) {
         if (!nodes.of(machine) || own.some(pod => specOf(pod).nodeName === machine.name && !leaving(pod))) continue
         store.create(RESOURCE.pods, podFrom(set, { generateName: `${set.metadata.name}-` }, { nodeName: machine.name }))

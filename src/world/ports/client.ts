@@ -38,11 +38,8 @@ export const createClient = (world: World, name: string): Client => {
 }
 
 /** What stands between a client and the Kubernetes API right now; undefined where it answers. */
-export const apiObjection = (
-  world: World,
-): { readonly ok: false; readonly fault: { readonly kind: 'busy' | 'unreachable'; readonly message: string } } | undefined => {
+export const apiObjection = (world: World): ReturnType<typeof failed> | undefined => {
   if (world.api.available()) return undefined
-  const { faults, schedule } = world
-  if (schedule.now() < faults.apiDownUntil) return failed('busy', 'kubernetes: 503 Service Unavailable') as never
-  return failed('unreachable', 'kubernetes: connect ECONNREFUSED') as never
+  if (world.schedule.now() < world.faults.apiDownUntil) return failed('busy', 'kubernetes: 503 Service Unavailable')
+  return failed('unreachable', 'kubernetes: connect ECONNREFUSED')
 }

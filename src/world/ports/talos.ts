@@ -36,11 +36,7 @@ const KINDS: Readonly<Record<Code, FaultKind>> = {
   Unavailable: 'unreachable',
 }
 
-const fault = (
-  address: string,
-  name: string,
-  { code, message }: Refusal,
-): { readonly ok: false; readonly fault: { readonly kind: FaultKind; readonly message: string } } => {
+const fault = (address: string, name: string, { code, message }: Refusal): ReturnType<typeof failed> => {
   const kind =
     code === 'Unknown' && message.includes('validating installer image') && message.includes('not found') ? 'notFound' : KINDS[code]
   return failed(kind, `${address}: ${name}: ${code}: ${message}`)
