@@ -1,6 +1,7 @@
 import { readFile } from 'node:fs/promises'
 import { basename } from 'node:path'
-import { CommanderError } from 'commander'
+import { type Command, CommanderError } from 'commander'
+import type { Shell } from './commands/command.ts'
 import type { Exit } from './exit-codes.ts'
 import { EXIT } from './exit-codes.ts'
 import { program } from './program.ts'
@@ -9,10 +10,10 @@ import { Stop } from './stop.ts'
 import type { Terminal } from './terminal.ts'
 
 /** Runs a command line (without node and script) and answers its exit code. Everything that goes wrong ends here as one line. */
-export const runCli = async (argv: readonly string[], outside: Outside): Promise<number> => {
+export const runCli = async (argv: readonly string[], outside: Outside, start: (shell: Shell) => readonly Command[]): Promise<number> => {
   const { terminal, calledAs } = outside
   let exit: Exit = 'ok'
-  const root = program(outside, ended => {
+  const root = program(outside, start, ended => {
     exit = ended
   })
   writeHelpTo(root, terminal)
@@ -42,7 +43,7 @@ export const runCli = async (argv: readonly string[], outside: Outside): Promise
   }
 }
 
-const writeHelpTo = (command: ReturnType<typeof program>, terminal: Terminal): void => {
+const writeHelpTo = (command: Command, terminal: Terminal): void => {
   const width = () => Math.min(terminal.width(), 140)
   command.configureOutput({
     writeOut: text => terminal.out(text.replace(/\n$/, '')),

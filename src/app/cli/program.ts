@@ -6,7 +6,6 @@ import { installCommand } from './commands/install.ts'
 import { lockCommand } from './commands/lock.ts'
 import { machineCommand } from './commands/machine.ts'
 import { operationCommand } from './commands/operation.ts'
-import { startCommands } from './commands/upgrade.ts'
 import { versionCommand } from './commands/version.ts'
 import { exitCodesText } from './exit-codes.ts'
 import type { Exit } from './exit-codes.ts'
@@ -14,10 +13,11 @@ import type { Outside } from './session.ts'
 import { defaultNamespace } from './session.ts'
 
 /**
- * The whole command line as a value: what runs, what the help shows and what the reference page is made of. `leave` hears how a command ended;
- * errors are thrown: Stop, and commander's own.
+ * The whole command line as a value: what runs, what the help shows and what the reference page is made of. `start` makes the commands that
+ * start an operation; it comes from outside because the schemas behind them are slow to load. `leave` hears how a command ended; errors are
+ * thrown: Stop, and commander's own.
  */
-export const program = (outside: Outside, leave: (exit: Exit) => void = () => {}): Command => {
+export const program = (outside: Outside, start: (shell: Shell) => readonly Command[], leave: (exit: Exit) => void = () => {}): Command => {
   const shell: Shell = { outside, leave }
   const root = new Command(outside.calledAs)
     .description('Safe, resumable operations on Talos Linux clusters')
@@ -32,7 +32,7 @@ export const program = (outside: Outside, leave: (exit: Exit) => void = () => {}
     )
     .configureHelp({ showGlobalOptions: true })
 
-  for (const command of startCommands(shell)) root.addCommand(command)
+  for (const command of start(shell)) root.addCommand(command)
   root.addCommand(operationCommand(shell))
   root.addCommand(clusterCommand(shell))
   root.addCommand(machineCommand(shell))

@@ -1,12 +1,12 @@
-import stringWidth from 'string-width'
+import { textWidth } from './text-width.ts'
 
 /** Columns as kubectl aligns them: three blanks between, none at the end of a line. */
 export const alignedLines = (header: readonly string[], rows: readonly (readonly string[])[]): string[] => {
   const all = [header, ...rows]
-  const widths = header.map((_, column) => Math.max(...all.map(row => stringWidth(row[column] ?? ''))))
+  const widths = header.map((_, column) => Math.max(...all.map(row => textWidth(row[column] ?? ''))))
   return all.map(row =>
     row
-      .map((cell, column) => cell + ' '.repeat(Math.max(0, (widths[column] ?? 0) - stringWidth(cell))))
+      .map((cell, column) => cell + ' '.repeat(Math.max(0, (widths[column] ?? 0) - textWidth(cell))))
       .join('   ')
       .trimEnd(),
   )
@@ -14,7 +14,7 @@ export const alignedLines = (header: readonly string[], rows: readonly (readonly
 
 /** At most `width` columns of a terminal, with an ellipsis where something was cut off; escape sequences take no room. */
 export const clipped = (line: string, width: number): string => {
-  if (stringWidth(line) <= width) return line
+  if (textWidth(line) <= width) return line
   let room = width - 1
   let kept = ''
   let cut = false
@@ -22,8 +22,8 @@ export const clipped = (line: string, width: number): string => {
     const piece = part[0]
     if (piece.startsWith('\x1b[')) {
       kept += piece
-    } else if (!cut && stringWidth(piece) <= room) {
-      room -= stringWidth(piece)
+    } else if (!cut && textWidth(piece) <= room) {
+      room -= textWidth(piece)
       kept += piece
     } else if (!cut) {
       cut = true

@@ -1,4 +1,3 @@
-import { createInterface } from 'node:readline/promises'
 import colors from 'picocolors'
 
 export type Colors = ReturnType<typeof colors.createColors>
@@ -26,7 +25,7 @@ export type Terminal = {
 
 /** The process' own. A closed pipe (`ichor operation list | head -1`) ends it quietly. */
 export const processTerminal = (): Terminal => {
-  const { stdin, stdout, stderr } = process
+  const { stdout, stderr } = process
   for (const stream of [stdout, stderr]) {
     stream.on('error', (error: NodeJS.ErrnoException) => {
       if (error.code === 'EPIPE') process.exit(0)
@@ -39,12 +38,17 @@ export const processTerminal = (): Terminal => {
     err: line => void stderr.write(`${line}\n`),
     raw: text => void stdout.write(text),
     isLive,
-    canAsk: stdin.isTTY === true && stderr.isTTY === true,
+    // Touching standard input costs 10 ms, and most commands never do.
+    get canAsk() {
+      return process.stdin.isTTY === true && stderr.isTTY === true
+    },
     width: () => stdout.columns || 120,
     height: () => stdout.rows || 40,
     colors: colors.createColors(hasColors(isLive, process.env)),
     ask: async question => {
-      const prompt = createInterface({ input: stdin, output: stderr })
+      // Slow to load, and seldom needed.
+      const { createInterface } = await import('node:readline/promises')
+      const prompt = createInterface({ input: process.stdin, output: stderr })
       try {
         return await prompt.question(question)
       } finally {

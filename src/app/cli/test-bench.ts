@@ -13,6 +13,7 @@ import { talosOperation } from '../../api/talos-operation.ts'
 import type { FaultKind } from '../../ports/fault.ts'
 import { failed, ok } from '../../ports/fault.ts'
 import type { Api, KubeObject, Sight } from './api.ts'
+import { startCommands } from './commands/upgrade.ts'
 import { runCli } from './main.ts'
 import type { Plan } from './plan-view.ts'
 import { Stop } from './stop.ts'
@@ -216,20 +217,24 @@ export const bench = (): Bench => {
           return () => tickers.delete(run)
         },
       }
-      return runCli(argv, {
-        terminal,
-        calledAs: 'ichor',
-        version: '0.1.0',
-        kinds: [testKind],
-        connect: () => Promise.resolve({ api, server: 'https://10.0.0.1:6443', namespace: undefined, user: 'admin@home' }),
-        plan: () => Promise.resolve(self.plan ? ok(self.plan) : failed('forbidden', 'secrets "home-talosconfig" is forbidden')),
-        readFile: path => {
-          const text = self.files.get(path)
-          return text === undefined ? Promise.reject(new Stop('error', `there is no file ${path}`)) : Promise.resolve(text)
+      return runCli(
+        argv,
+        {
+          terminal,
+          calledAs: 'ichor',
+          version: '0.1.0',
+          kinds: [testKind],
+          connect: () => Promise.resolve({ api, server: 'https://10.0.0.1:6443', namespace: undefined, user: 'admin@home' }),
+          plan: () => Promise.resolve(self.plan ? ok(self.plan) : failed('forbidden', 'secrets "home-talosconfig" is forbidden')),
+          readFile: path => {
+            const text = self.files.get(path)
+            return text === undefined ? Promise.reject(new Stop('error', `there is no file ${path}`)) : Promise.resolve(text)
+          },
+          crds: () => Promise.resolve(self.crds),
+          yaml: value => Promise.resolve(stringify(value)),
         },
-        crds: () => Promise.resolve(self.crds),
-        yaml: value => Promise.resolve(stringify(value)),
-      })
+        startCommands,
+      )
     },
     put: (plural, object) => void store(plural, object.metadata.namespace ?? 'ichor-system', object),
     change: (plural, name, change) => {

@@ -11,10 +11,10 @@ import { OPERATION, qualifiedName } from '../resource-types.ts'
 import type { Answer, Session } from '../session.ts'
 import { confirm, must, mustGet, operationOf } from '../session.ts'
 import { Stop } from '../stop.ts'
+import { timeoutOf } from '../timeout.ts'
 import { exitOf, watchOperation } from '../watch-operation.ts'
 import type { Shell } from './command.ts'
 import { group, withExamples, works } from './command.ts'
-import { timeoutOf } from './upgrade.ts'
 
 type WaitOptions = { readonly wait?: boolean; readonly timeout?: string }
 

@@ -1,5 +1,5 @@
 import { Argument, type Command } from 'commander'
-import { formatDuration, parseDuration } from '../../../api/duration.ts'
+import { formatDuration } from '../../../api/duration.ts'
 import { ANNOTATION, API_VERSION, LABEL } from '../../../api/names.ts'
 import { isFinished } from '../../../api/phases.ts'
 import type { KindBlock } from '../../../api/talos-operation.ts'
@@ -13,6 +13,7 @@ import { CLUSTER, OPERATION, qualifiedName } from '../resource-types.ts'
 import type { Answer, Session } from '../session.ts'
 import { confirm, must, notThere, operationOf, whoAmI } from '../session.ts'
 import { crdsMissing, faultStop, named, Stop } from '../stop.ts'
+import { timeoutOf } from '../timeout.ts'
 import { watchOperation } from '../watch-operation.ts'
 import type { Shell } from './command.ts'
 import { group, withExamples, works } from './command.ts'
@@ -123,15 +124,6 @@ const start = async (session: Session, kind: KindBlock, version: string | undefi
   if (options.output === 'table' || options.output === 'wide')
     terminal.err(`Watch it with: ${outside.calledAs} operation watch ${name} -n ${namespace}`)
   return 'ok'
-}
-
-/** Milliseconds; ends the command where the text is no duration. */
-export const timeoutOf = (text: string | undefined): number | undefined => {
-  if (text === undefined) return undefined
-  const ms = parseDuration(text)
-  if (ms === undefined || ms === 0)
-    throw new Stop('usage', `--timeout ${JSON.stringify(text)}: must be a duration such as 90s, 10m or 1h30m`)
-  return ms
 }
 
 const chosenCluster = async (session: Session, wanted: string | undefined): Promise<string> => {

@@ -1,0 +1,101 @@
+// `npm run build` makes dist/: ichor.cjs, one file with all that the quick commands need, and modules for what is loaded late (the schemas, the
+// controller, authentication plugins). `ichor operation list` has to start about as fast as kubectl, and every file and every package loaded costs.
+import { rmSync } from 'node:fs'
+import { builtinModules } from 'node:module'
+import { basename, join } from 'node:path'
+import { build, type BuildOptions, type Plugin } from 'esbuild'
+
+const root = join(import.meta.dirname, '..')
+const dist = join(root, 'dist')
+
+const common: BuildOptions = {
+  absWorkingDir: root,
+  outdir: dist,
+  bundle: true,
+  platform: 'node',
+  target: 'node24',
+  minifySyntax: true,
+  // Not the names: they stay readable in a stack that somebody reports.
+  minifyWhitespace: true,
+  legalComments: 'linked',
+  metafile: true,
+  logLevel: 'warning',
+}
+
+// An `import` of one of Node's own modules reads every export that it has, and among those of node:http are some that load all of undici: 50 ms
+// for nothing. Asked for by `getBuiltinModule` a module costs what is used of it.
+const builtins: Plugin = {
+  name: 'builtins',
+  setup({ onResolve, onLoad }) {
+    onResolve({ filter: /.*/ }, ({ path, kind }) => {
+      const name = path.replace(/^node:/, '')
+      const isOurs = kind === 'import-statement' && builtinModules.includes(name)
+      return isOurs ? { path: name, namespace: 'builtin', sideEffects: false } : undefined
+    })
+    onLoad({ filter: /.*/, namespace: 'builtin' }, async ({ path }) => {
+      const names = Object.keys((await import(`node:${path}`)) as object).filter(name => name !== 'default' && name !== 'module.exports')
+      return { contents: late.has(path) ? lateModule(path) : moduleOf(path, names), loader: 'js' }
+    })
+  },
+}
+const moduleOf = (path: string, names: readonly string[]) =>
+  [
+    // Asking for this one would start standard input and what else its getters do.
+    path === 'process' ? 'const own = globalThis.process' : `const own = /* @__PURE__ */ process.getBuiltinModule('node:${path}')`,
+    'export default own',
+    ...names.map(name => `const of_${name} = /* @__PURE__ */ (() => own.${name})()\nexport { of_${name} as ${name} }`),
+  ].join('\n')
+
+// Commander imports it for subcommands that are programs of their own, which Ichor has none of.
+const late = new Set(['child_process'])
+const lateModule = (path: string) =>
+  [
+    `const own = () => process.getBuiltinModule('node:${path}')`,
+    'export default new Proxy({}, { get: (_, name) => own()[name] })',
+    ...['spawn', 'spawnSync', 'execFile', 'execFileSync', 'fork'].map(
+      name => `export const ${name} = (...given) => own().${name}(...given)`,
+    ),
+  ].join('\n')
+
+// What the quick file imports by `import()` becomes a module beside it.
+const lateEntries = new Map<string, string>()
+const outside: Plugin = {
+  name: 'outside',
+  setup(quick) {
+    quick.onResolve({ filter: /.*/ }, async ({ path, kind, resolveDir, pluginData }) => {
+      if (kind !== 'dynamic-import' || pluginData === 'asked' || builtinModules.includes(path.replace(/^node:/, ''))) return undefined
+      const found = await quick.resolve(path, { kind, resolveDir, pluginData: 'asked' })
+      if (found.errors.length > 0) return found
+      const name = path.startsWith('.') ? basename(path, '.ts') : path.replaceAll(/[^a-z0-9]+/g, '-').replace(/^-/, '')
+      if ((lateEntries.get(name) ?? found.path) !== found.path) throw new Error(`two late modules are called ${name}`)
+      lateEntries.set(name, found.path)
+      return { path: `./${name}.mjs`, external: true }
+    })
+  },
+}
+
+rmSync(dist, { recursive: true, force: true })
+const quick = await build({
+  ...common,
+  entryPoints: { ichor: 'src/app/cli/entry.ts' },
+  outExtension: { '.js': '.cjs' },
+  format: 'cjs',
+  plugins: [outside, builtins],
+})
+const rest = await build({
+  ...common,
+  entryPoints: Object.fromEntries(lateEntries),
+  outExtension: { '.js': '.mjs' },
+  chunkNames: 'chunks/[name]-[hash]',
+  splitting: true,
+  format: 'esm',
+  plugins: [builtins],
+  // Packages in CommonJS ask for Node's own modules by require, which modules do not have.
+  banner: { js: "import { createRequire as ichorCreateRequire } from 'node:module'; const require = ichorCreateRequire(import.meta.url);" },
+})
+
+const kilobytes = (outputs: object) =>
+  Math.round(Object.values(outputs as Record<string, { bytes: number }>).reduce((sum, { bytes }) => sum + bytes, 0) / 1024)
+console.log(
+  `dist/ichor.cjs, ${kilobytes(quick.metafile!.outputs)} kB, and ${lateEntries.size} modules loaded late, ${kilobytes(rest.metafile!.outputs)} kB`,
+)

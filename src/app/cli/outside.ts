@@ -1,0 +1,19 @@
+import type { KindBlock } from '../../api/talos-operation.ts'
+import { connect } from './kube-api.ts'
+import { calledAsOf, readUserFile } from './main.ts'
+import type { Outside } from './session.ts'
+import { processTerminal } from './terminal.ts'
+import { version } from './version.ts'
+
+/** The real world. What only some commands need is loaded when they ask for it. */
+export const realOutside = (kinds: readonly KindBlock[], plan: Outside['plan']): Outside => ({
+  terminal: processTerminal(),
+  calledAs: calledAsOf(process.env['ICHOR_CALLED_AS'] ?? process.argv[1] ?? ''),
+  version,
+  kinds,
+  connect: choice => connect(choice, `ichor/${version}`),
+  plan,
+  readFile: readUserFile,
+  crds: async () => (await import('./crds.ts')).crds(),
+  yaml: async value => (await import('yaml')).stringify(value, { lineWidth: 0 }),
+})
