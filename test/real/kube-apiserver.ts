@@ -7,7 +7,7 @@ import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
-import { startChild, type Child } from './child.ts'
+import { startChild, type Child } from '../../src/app/child.ts'
 import { realParts } from './parts.ts'
 
 export const roles = ['admin', 'operator', 'viewer'] as const

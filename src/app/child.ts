@@ -1,4 +1,4 @@
-// Child processes that never outlive the test: a small shell watches over each, and kills it as soon as this process is gone,
+// Child processes that never outlive this one: a small shell watches over each, and kills it as soon as this process is gone,
 // however it went (the pipe between the two closes then).
 import { spawn } from 'node:child_process'
 import { closeSync, openSync, readFileSync } from 'node:fs'
@@ -28,7 +28,7 @@ export interface Child {
 export async function startChild(start: { command: string; args: string[]; logPath: string; removeOnCrash?: string }): Promise<Child> {
   const log = openSync(start.logPath, 'a')
   const shell = spawn('/bin/sh', ['-c', watchdog, 'watchdog', start.removeOnCrash ?? '', start.command, ...start.args], {
-    // A session of its own: Ctrl-C in the terminal is for the tests, and they end their children themselves.
+    // A session of its own: Ctrl-C in the terminal is for us, and we end our children ourselves.
     detached: true,
     stdio: ['pipe', log, log, 'ignore', 'pipe'],
   })

@@ -1,0 +1,89 @@
+import { join } from 'node:path'
+import { serveKubernetes } from '../../kubesim/server.ts'
+import type { ServedKubernetes } from '../../kubesim/server.ts'
+import type { World } from '../../world/cluster.ts'
+import { resources } from '../resources.ts'
+import { makeKubernetesCredentials, writeKubeconfig } from './credentials.ts'
+import { CLUSTER, NAMESPACE } from './demo-world.ts'
+
+/** The Kubernetes API of the demo's cluster, as clients see it. */
+export type KubernetesSide = {
+  readonly url: string
+  /** For people: what serves it. */
+  readonly about: string
+  /** Of an administrator. */
+  readonly kubeconfigPath: string
+  /** Whether our resource types have to be installed. */
+  readonly needsCrds: boolean
+  readonly close: () => Promise<void>
+}
+
+const HOST = '127.0.0.1'
+
+/** kubesim over the world's own store: what the controller writes is what the machines see. */
+export const simulatedKubernetes = async (world: World, folder: string, failed: (error: unknown) => void): Promise<KubernetesSide> => {
+  const credentials = await makeKubernetesCredentials(HOST)
+  const serve = (port: number): Promise<ServedKubernetes> =>
+    serveKubernetes({
+      store: world.store,
+      resources: resources(),
+      tls: { certPem: credentials.server.crt, keyPem: credentials.server.key, clientCaPem: credentials.ca },
+      tokens: {},
+      host: HOST,
+      port,
+      version: world.site.kubernetes(),
+      evict: (namespace, name, { uid }) => {
+        const outcome = world.evict(namespace, name, uid)
+        if (outcome.ok || outcome.code === 404) return { evicted: true }
+        const { message, cause, budget } = outcome
+        return { evicted: false, code: outcome.code === 429 ? 429 : 500, message: cause ?? message, ...(budget ? { budget } : {}) }
+      },
+    })
+
+  let served: ServedKubernetes | undefined = await serve(0)
+  const { url, port } = served
+  const stopFollowing = followApiServer(
+    world,
+    {
+      up: async () => {
+        served ??= await serve(port)
+      },
+      down: async () => {
+        await served?.close()
+        served = undefined
+      },
+    },
+    failed,
+  )
+  const kubeconfigPath = join(folder, 'kubeconfig')
+  const user = { name: 'admin', certificate: credentials.admin }
+  writeKubeconfig({ path: kubeconfigPath, cluster: CLUSTER, namespace: NAMESPACE, url, caPem: credentials.ca, user })
+  return {
+    url,
+    about: `simulated, as ${world.site.kubernetes()}`,
+    kubeconfigPath,
+    needsCrds: false,
+    close: async () => {
+      await stopFollowing()
+      await served?.close()
+    },
+  }
+}
+
+/** With a single control plane the API goes away with its machine. The answer stops it, when the last change has come to its end. */
+export const followApiServer = (
+  world: World,
+  change: { readonly up: () => Promise<void>; readonly down: () => Promise<void> },
+  failed: (error: unknown) => void,
+): (() => Promise<void>) => {
+  // One after the other: it may go and come while it is still closing.
+  let last: Promise<void> = Promise.resolve()
+  const stop = world.journal.onEntry(({ what }) => {
+    if (what === 'api-down') last = last.then(change.down).catch(failed)
+    if (what === 'api-up') last = last.then(change.up).catch(failed)
+  })
+  return () => {
+    stop()
+    return last
+  }
+}

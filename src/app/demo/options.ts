@@ -1,0 +1,125 @@
+import { parseArgs } from 'node:util'
+import { RELEASE_NAMES, parseVersion } from '../../world/releases.ts'
+
+export type ScenarioName = 'happy' | 'image-not-found' | 'controller-killed'
+
+export type DemoOptions = {
+  readonly controlPlanes: number
+  readonly workers: number
+  /** Talos versions with `v`. */
+  readonly from: string
+  readonly to: string
+  /** How much faster than real machines everything is. */
+  readonly speed: number
+  readonly scenario: ScenarioName
+  readonly realApiServer: boolean
+  /** Ends with an exit code instead of running on. */
+  readonly once: boolean
+  readonly seed: number
+}
+
+export const SCENARIOS: Readonly<Record<ScenarioName, string>> = {
+  happy: 'an upgrade that goes well',
+  'image-not-found': 'no registry has the installer image; it is brought there, and the operation goes on',
+  'controller-killed': 'kill -9 of the controller in the middle of an upgrade, and a new one',
+}
+
+/** Three control planes and three workers then take about a minute and a half. */
+const DEFAULT_SPEED = 20
+const DEFAULT_TO = 'v1.13.9'
+const DEFAULT_FROM = 'v1.13.5'
+
+export const DEMO_HELP = `Usage: npm run demo -- [options]      (or: ichor demo [options])
+
+Runs a whole simulated Talos cluster on this machine, upgrades it, and keeps it running for you to look at: with ichor, kubectl and talosctl.
+Ctrl-C ends it and leaves nothing behind.
+
+  --machines C+W     control planes and workers (default: 3+3; for example 1+0 or 5+20)
+  --from VERSION     the Talos version that runs (default: ${DEFAULT_FROM}, or the release before --to)
+  --to VERSION       the Talos version to upgrade to (default: ${DEFAULT_TO})
+  --scenario NAME    ${Object.entries(SCENARIOS)
+    .map(([name, about]) => `${name.padEnd(19)}${about}`)
+    .join('\n                     ')}
+  --speed N          N times as fast as real machines, 1 to 1000 (default: ${DEFAULT_SPEED})
+  --kube-apiserver   a real kube-apiserver with a real etcd instead of the simulated Kubernetes API (built once; needs Go)
+  --once             end when the upgrade has ended: exit code 0 if it went as the scenario says, else 1
+  --seed N           another roll of the dice for how long things take (default: 1)
+  -h, --help
+`
+
+export type ReadOptions =
+  | { readonly ok: true; readonly options: DemoOptions | 'help' }
+  /** One sentence. */
+  | { readonly ok: false; readonly problem: string }
+
+/** What the command line says, or one sentence of what is wrong with it. */
+export const readOptions = (argv: readonly string[]): ReadOptions => {
+  try {
+    return { ok: true, options: read(argv) }
+  } catch (error) {
+    if (error instanceof Problem || (error as NodeJS.ErrnoException).code?.startsWith('ERR_PARSE_ARGS'))
+      return { ok: false, problem: (error as Error).message.split('. To specify')[0]!.replace(/\n.*/s, '') }
+    throw error
+  }
+}
+
+class Problem extends Error {}
+
+const read = (argv: readonly string[]): DemoOptions | 'help' => {
+  const { values } = parseArgs({
+    args: [...argv],
+    options: {
+      machines: { type: 'string', default: '3+3' },
+      from: { type: 'string' },
+      to: { type: 'string' },
+      scenario: { type: 'string', default: 'happy' },
+      speed: { type: 'string', default: String(DEFAULT_SPEED) },
+      'kube-apiserver': { type: 'boolean', default: false },
+      once: { type: 'boolean', default: false },
+      seed: { type: 'string', default: '1' },
+      help: { type: 'boolean', short: 'h' },
+    },
+  })
+  if (values.help) return 'help'
+  const [, controlPlanes, workers] = /^(\d{1,3})\+(\d{1,3})$/.exec(values.machines) ?? []
+  if (controlPlanes === undefined || !within(Number(controlPlanes), 1, 7) || !within(Number(workers), 0, 100))
+    throw new Problem(`--machines ${values.machines}: must be 1 to 7 control planes + 0 to 100 workers, for example 3+3`)
+  if (!Object.hasOwn(SCENARIOS, values.scenario))
+    throw new Problem(`--scenario ${values.scenario}: there are ${Object.keys(SCENARIOS).join(', ')}`)
+  const to = release('--to', values.to ?? DEFAULT_TO)
+  return {
+    controlPlanes: Number(controlPlanes),
+    workers: Number(workers),
+    from: values.from === undefined ? releaseBefore(to) : release('--from', values.from),
+    to,
+    scenario: values.scenario as ScenarioName,
+    speed: numberOf('--speed', values.speed, 1, 1000),
+    realApiServer: values['kube-apiserver'],
+    once: values.once,
+    seed: numberOf('--seed', values.seed, 0, Number.MAX_SAFE_INTEGER),
+  }
+}
+
+const within = (value: number, least: number, most: number): boolean => value >= least && value <= most
+
+const numberOf = (option: string, text: string, least: number, most: number): number => {
+  const value = Number(text)
+  if (text.trim() === '' || !within(value, least, most))
+    throw new Problem(`${option} ${text}: must be a number from ${least}${most === Number.MAX_SAFE_INTEGER ? '' : ` to ${most}`}`)
+  return value
+}
+
+/** With or without `v`. Only releases that the simulated registries have. */
+const release = (option: string, text: string): string => {
+  const version = `v${text.replace(/^v/, '')}`
+  if (RELEASE_NAMES.includes(version)) return version
+  const [major, minor] = parseVersion(version) ?? []
+  const near = RELEASE_NAMES.filter(name => name.startsWith(`v${major}.${minor}.`))
+  const known = near.length > 0 ? near : RELEASE_NAMES
+  throw new Problem(`${option} ${text}: the demo knows no such Talos release; it knows ${known[0]} to ${known.at(-1)}`)
+}
+
+const releaseBefore = (to: string): string => {
+  if (to === DEFAULT_TO) return DEFAULT_FROM
+  return RELEASE_NAMES[RELEASE_NAMES.indexOf(to) - 1] ?? to
+}
