@@ -1,8 +1,8 @@
 // `npm run build` makes dist/: ichor.cjs, one file with all that the quick commands need, and modules for what is loaded late (the schemas, the
 // controller, authentication plugins). `ichor operation list` has to start about as fast as kubectl, and every file and every package loaded costs.
-import { rmSync } from 'node:fs'
+import { rmSync, writeFileSync } from 'node:fs'
 import { builtinModules } from 'node:module'
-import { basename, join } from 'node:path'
+import { basename, dirname, join } from 'node:path'
 import { build, type BuildOptions, type Plugin } from 'esbuild'
 
 const root = join(import.meta.dirname, '..')
@@ -66,12 +66,19 @@ const outside: Plugin = {
       if (kind !== 'dynamic-import' || pluginData === 'asked' || builtinModules.includes(path.replace(/^node:/, ''))) return undefined
       const found = await quick.resolve(path, { kind, resolveDir, pluginData: 'asked' })
       if (found.errors.length > 0) return found
-      const name = path.startsWith('.') ? basename(path, '.ts') : path.replaceAll(/[^a-z0-9]+/g, '-').replace(/^-/, '')
+      const name = nameOf(path)
       if ((lateEntries.get(name) ?? found.path) !== found.path) throw new Error(`two late modules are called ${name}`)
       lateEntries.set(name, found.path)
       return { path: `./${name}.mjs`, external: true }
     })
   },
+}
+
+// A main is called by its folder, a package by its name.
+const nameOf = (path: string): string => {
+  if (!path.startsWith('.')) return path.replaceAll(/[^a-z0-9]+/g, '-').replace(/^-/, '')
+  const own = basename(path, '.ts')
+  return own === 'main' ? basename(dirname(path)) : own
 }
 
 rmSync(dist, { recursive: true, force: true })
@@ -93,6 +100,9 @@ const rest = await build({
   // Packages in CommonJS ask for Node's own modules by require, which modules do not have.
   banner: { js: "import { createRequire as ichorCreateRequire } from 'node:module'; const require = ichorCreateRequire(import.meta.url);" },
 })
+
+// The bundle by its other name: as a module, for whoever starts it by hand or from another module.
+writeFileSync(join(dist, 'ichor.mjs'), "import './ichor.cjs'\n")
 
 const kilobytes = (outputs: object) =>
   Math.round(Object.values(outputs as Record<string, { bytes: number }>).reduce((sum, { bytes }) => sum + bytes, 0) / 1024)

@@ -6,14 +6,21 @@ import { realOutside } from './outside.ts'
 const quick = new Set(['operation', 'op', 'cluster', 'machine', 'lock', 'install', 'version'])
 
 const main = async (argv: readonly string[]): Promise<number> => {
-  if (quick.has(argv[0] ?? ''))
+  const [first = '', ...rest] = argv
+  if (quick.has(first))
     return runCli(
       argv,
       realOutside([], () => Promise.resolve(failed('unsupported', 'no kinds are loaded'))),
       () => [],
     )
-  const { runWhole } = await import('./whole.ts')
-  return runWhole(argv)
+  // Programs of their own, with options of their own.
+  if (first === 'controller') return (await import('../controller/main.ts')).runController(rest)
+  if (first === 'demo') {
+    const code = await (await import('../demo/demo.ts')).runDemo(rest)
+    // What is left then are timers and sockets of a world that is over.
+    process.exit(code)
+  }
+  return (await import('./whole.ts')).runWhole(argv)
 }
 
 void main(process.argv.slice(2)).then(code => {

@@ -1,4 +1,4 @@
-import { Option } from 'commander'
+import { InvalidArgumentError, Option } from 'commander'
 import { z } from 'zod'
 import type { KindBlock, OperationSpec } from '../../api/talos-operation.ts'
 import { talosOperation } from '../../api/talos-operation.ts'
@@ -63,11 +63,20 @@ const flagsOf = (path: readonly string[], schema: FieldSchema, named: readonly s
   const option =
     schema.type === 'boolean'
       ? new Option(`--${name}`, description)
-      : new Option(`--${name} <${placeholder(schema)}${items ? '...' : ''}>`, description)
+      : new Option(`--${name} <${placeholder(schema)}>`, description)
   // Commander shows the choices in the help, and refuses others by name.
   const choices = schema.enum ?? items?.enum
   if (choices) option.choices([...choices])
+  // Given again and again, or with commas. Not commander's own way, which would also swallow the version behind it.
+  if (items) option.argParser((value: string, earlier: readonly string[] | undefined) => [...(earlier ?? []), ...chosen(value, choices)])
   return [{ path, option, key: option.attributeName(), schema }]
+}
+
+const chosen = (value: string, choices: readonly string[] | undefined): string[] => {
+  const values = value.split(',').map(one => one.trim())
+  const wrong = values.find(one => choices && !choices.includes(one))
+  if (wrong !== undefined) throw new InvalidArgumentError(`Allowed choices are ${choices?.join(', ')}.`)
+  return values
 }
 
 /**

@@ -1,10 +1,10 @@
 import type { ApiResult } from '../../adapters/kube/classify.ts'
 import type { Resource } from '../../adapters/kube/resource.ts'
-import type { KindBlock, TalosOperation } from '../../api/talos-operation.ts'
+import type { KindBlock, OperationSpec, TalosOperation } from '../../api/talos-operation.ts'
+import type { Plan } from '../../engine/plan.ts'
 import type { Result } from '../../ports/fault.ts'
 import type { Api, Connection, KubeObject } from './api.ts'
 import type { Exit } from './exit-codes.ts'
-import type { Plan } from './plan-view.ts'
 import { CLUSTER, MACHINE, OPERATION, SELF_REVIEW } from './resource-types.ts'
 import { crdsMissing, faultStop, named, Stop } from './stop.ts'
 import type { Terminal } from './terminal.ts'
@@ -19,7 +19,11 @@ export type Outside = {
   readonly kinds: readonly KindBlock[]
   /** Throws Stop where the kubeconfig cannot be used. */
   readonly connect: (choice: ConnectionChoice) => Promise<Connection>
-  readonly plan: (operation: Pick<TalosOperation, 'metadata' | 'spec'>, choice: ConnectionChoice) => Promise<Result<Plan>>
+  /** What that operation would do, by the controller's own checks made from here. Writes nothing. */
+  readonly plan: (
+    operation: { readonly namespace: string; readonly name: string; readonly spec: OperationSpec },
+    choice: ConnectionChoice,
+  ) => Promise<Result<Plan>>
   /** Throws Stop where it cannot be read. */
   readonly readFile: (path: string) => Promise<string>
   readonly crds: () => Promise<readonly KubeObject[]>

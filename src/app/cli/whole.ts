@@ -1,13 +1,18 @@
 import { kinds } from '../../kinds/registry.ts'
 import { failed } from '../../ports/fault.ts'
+import { planHere } from '../plan.ts'
 import { startCommands } from './commands/upgrade.ts'
 import { runCli } from './main.ts'
 import { realOutside } from './outside.ts'
+import type { Outside } from './session.ts'
+import { version } from './version.ts'
 
 /** All commands, with the kinds. */
-export const runWhole = (argv: readonly string[]): Promise<number> =>
-  runCli(
-    argv,
-    realOutside(kinds, () => Promise.resolve(failed('unsupported', 'this build cannot plan'))),
-    startCommands,
-  )
+export const runWhole = (argv: readonly string[]): Promise<number> => runCli(argv, realOutside(kinds, plan), startCommands)
+
+const plan: Outside['plan'] = async (operation, { kubeconfig, context }) => {
+  const kind = kinds.find(one => one.name === operation.spec.kind)
+  if (!kind) return failed('unsupported', `this program knows no kind ${operation.spec.kind}`)
+  const where = { ...(kubeconfig === undefined ? {} : { kubeconfigPath: kubeconfig }), ...(context === undefined ? {} : { context }) }
+  return planHere(where, `ichor/${version}`, kind, operation)
+}

@@ -91,7 +91,7 @@ const start = async (session: Session, kind: KindBlock, version: string | undefi
   }
 
   if (options.plan !== false) {
-    const result = await outside.plan({ metadata: operationOf(object).metadata, spec: complete }, session.choice)
+    const result = await outside.plan({ namespace, name, spec: complete }, session.choice)
     if (!result.ok) {
       if (options.plan) throw new Stop('error', `cannot plan: ${result.fault.message}`)
       terminal.err(`No plan from here (${result.fault.message}); the controller makes the checks.`)
@@ -102,6 +102,10 @@ const start = async (session: Session, kind: KindBlock, version: string | undefi
         const say = options.plan ? terminal.out : terminal.err
         for (const line of planLines(result.value, { colors: terminal.colors, override: complete.override })) say(line)
       }
+      if (refused && !options.plan)
+        terminal.err(
+          'Nothing was started. --no-plan leaves the checks to the controller, which may reach what cannot be reached from here.',
+        )
       if (refused) return 'refused'
     }
     if (options.plan) return 'ok'
