@@ -75,15 +75,20 @@ const runOn = async <T>(caller: Caller, target: string | undefined, run: (call: 
   const reached = target === undefined ? answer(endpoint) : await reach(ground.site, endpoint, target, caller.over)
   if (!reached.ok) return reached
   const machine = reached.value
+  if (!machine.apid) return refuse('Unavailable', 'transport is closing')
   const missing = missingService(versionOf(machine), path)
   if (missing !== undefined) return refuse('Unimplemented', `unknown service ${missing}`)
   if (!mayCall(roles, path)) return refuse('PermissionDenied', 'not authorized')
   const away = new AbortController()
   const over = AbortSignal.any([caller.over, away.signal])
   const broken = Promise.withResolvers<Answer<T>>()
+  // What was answered before the machine went still gets out.
   const hangUp = (): void => {
-    broken.resolve(refuse('Unavailable', 'error reading from server: EOF'))
-    away.abort()
+    if (machine.apid) return
+    setImmediate(() => {
+      broken.resolve(refuse('Unavailable', 'error reading from server: EOF'))
+      away.abort()
+    })
   }
   machine.streams.add(hangUp)
   const result = await Promise.race([broken.promise, guarded(() => run({ ...ground, machine, roles, over }))])

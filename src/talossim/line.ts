@@ -4,6 +4,9 @@ import { type Duplex, duplexPair } from 'node:stream'
 /** `open`: a process listens. `closed`: nobody does, connections are refused. `silent`: the network is cut, packets vanish. */
 export type LineState = 'open' | 'closed' | 'silent'
 
+/** How long answers that are under way may take to leave a process that ends. */
+const LAST_WORDS_MS = 30
+
 /** The network in front of a machine's port, below TLS. */
 export type Line = {
   /** Brings the line into a state. Settles once the port really listens, or really does not. */
@@ -69,7 +72,10 @@ export const createLine = (address: { readonly host: string; readonly port: numb
   const stopListening = (): Promise<void> => {
     const closing = server
     server = undefined
-    for (const { socket } of connections) socket.destroy()
+    const ended = [...connections]
+    setTimeout(() => {
+      for (const { socket } of ended) socket.destroy()
+    }, LAST_WORDS_MS)
     return closing ? new Promise(resolve => closing.close(() => resolve())) : Promise.resolve()
   }
 
@@ -96,7 +102,10 @@ export const createLine = (address: { readonly host: string; readonly port: numb
   return {
     become,
     hangUp: () => {
-      for (const { machineEnd } of connections) machineEnd.destroy()
+      const ended = [...connections]
+    setTimeout(() => {
+      for (const { machineEnd } of ended) machineEnd.destroy()
+    }, LAST_WORDS_MS)
     },
     close: () => become('closed'),
   }

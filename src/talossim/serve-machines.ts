@@ -66,7 +66,8 @@ const stateOf = (machine: Machine): LineState => {
   return machine.powered && machine.apid ? 'open' : 'closed'
 }
 
-type Served = { readonly machine: Machine; readonly line: Line; readonly server: Server }
+/** A machine, and how its port was asked to be last. */
+type Served = { readonly machine: Machine; readonly line: Line; readonly server: Server; readonly ended: () => void; state: LineState }
 
 /**
  * Serves the Talos API of every machine of a world, each on its own first address, as apid does on port 50000: mutual TLS, roles from the
@@ -90,40 +91,35 @@ export const serveMachines = async (options: MachinesOptions): Promise<ServedMac
     const certificate = options.pki.certificates[machine.name]
     const [host] = machine.addresses
     if (!certificate || host === undefined) throw new Error(`machine ${machine.name} has no ${certificate ? 'address' : 'certificate'}`)
+    // OpenSSL refuses Talos' label; what is inside is the usual PKCS#8.
     const key = certificate.key.replaceAll(' ED25519 PRIVATE KEY-----', ' PRIVATE KEY-----')
     const pair = { cert_chain: Buffer.from(certificate.crt), private_key: Buffer.from(key) }
     const server = serverOf(ground, machine)
     const entrance = server.createConnectionInjector(ServerCredentials.createSsl(Buffer.from(options.pki.acceptedCAs), [pair], true))
     const line = createLine({ host, port }, connection => entrance.injectConnection(connection))
-    return { machine, line, server }
+    const ended = (): void => {
+      // Also told when a cut has lasted long; on the wire it is the client who finds out.
+      if (machine.apid) return
+      line.hangUp()
+      look(one).catch(onError)
+    }
+    const one: Served = { machine, line, server, ended, state: 'closed' }
+    return one
   })
 
   let isClosed = false
-  const follow = async ({ machine, line }: Served): Promise<void> => {
-    if (!isClosed) await line.become(stateOf(machine))
-  }
-  /** apid tells its streams when it stops; the ports are looked at again then, and after all else that happens. */
-  const listenForEnd = (one: Served): void => {
-    const { machine, line } = one
-    const ended = (): void => {
-      line.hangUp()
-      look(one)
-    }
+  const look = async (one: Served): Promise<void> => {
+    const { machine, line, ended } = one
+    // The set is emptied when apid stops, so this has to be said anew for each life.
     if (machine.apid) machine.streams.add(ended)
-    endings.set(machine, ended)
-  }
-  const endings = new Map<Machine, () => void>()
-  const look = (one: Served): void => {
-    const { machine } = one
-    const ended = endings.get(machine)
-    if (machine.apid && ended) machine.streams.add(ended)
-    follow(one).catch(onError)
+    const state = stateOf(machine)
+    if (isClosed || state === one.state) return
+    one.state = state
+    await line.become(state)
   }
   const lookAtAll = (): void => {
-    for (const one of served) look(one)
+    for (const one of served) look(one).catch(onError)
   }
-
-  for (const one of served) listenForEnd(one)
   const unlisten = site.listen(lookAtAll)
   const unread = site.journal.onEntry(lookAtAll)
   const close = async (): Promise<void> => {
@@ -131,12 +127,12 @@ export const serveMachines = async (options: MachinesOptions): Promise<ServedMac
     unlisten()
     unread()
     resources.close()
-    for (const { machine } of served) machine.streams.delete(endings.get(machine) ?? (() => {}))
+    for (const { machine, ended } of served) machine.streams.delete(ended)
     await Promise.all(served.map(({ line }) => line.close()))
     for (const { server } of served) server.forceShutdown()
   }
   try {
-    await Promise.all(served.map(follow))
+    await Promise.all(served.map(look))
   } catch (error) {
     await close()
     throw error

@@ -9,7 +9,7 @@ import { versionOf } from '../../world/machine.ts'
 import { isAtLeast, releaseOf } from '../../world/releases.ts'
 import type { Site } from '../../world/site.ts'
 import type { Drawn, ResourceKind } from './kind.ts'
-import { drawn, ipBytes, yamlOf } from './kind.ts'
+import { drawn, ipBytes } from './kind.ts'
 
 const API_SERVER_PORT = 6443
 
@@ -31,13 +31,19 @@ const member = (machine: Machine): Drawn => {
   return drawn(machine.name, MemberSpecSchema, init, yaml)
 }
 
+/** A text as one YAML string in the form that a person can read. Without the indent Go's reader would take it for empty. */
+const blockScalar = (text: string): string => {
+  if (/^\s/.test(text) || !/[^\n]\n$/.test(text)) return JSON.stringify(text)
+  return `|\n${text.replaceAll(/^(?=.)/gm, '    ')}`
+}
+
 /** The proto carries the text byte by byte. In YAML it is the text itself, since 1.12 as one YAML string with an annotation that says so. */
 const machineConfigs = (machine: Machine): readonly Drawn[] => {
   const version = versionOf(machine)
   const isScalar = isAtLeast(version, 1, 12)
   return (isAtLeast(version, 1, 10) ? ['persistent', 'v1alpha1'] : ['v1alpha1']).map(id => ({
     ...drawn(id, MachineConfigSpecSchema, { yamlMarshalled: new TextEncoder().encode(machine.config) }, ''),
-    yaml: isScalar ? yamlOf(machine.config) : machine.config,
+    yaml: isScalar ? blockScalar(machine.config) : machine.config,
     annotations: isScalar ? { 'talos.dev/yaml-spec': '1' } : ({} as Record<string, string>),
   }))
 }

@@ -47,10 +47,16 @@ const list: StreamHandler<typeof State.method.list> = async (call, request, send
   return answer(undefined)
 }
 
-const bookmark = (count: number): Uint8Array => {
-  const bytes = new Uint8Array(8)
-  new DataView(bytes.buffer).setBigUint64(0, BigInt(count))
-  return bytes
+/** A place in the events of one type since one boot; worth nothing after the next. */
+const bookmark = (bootID: string, at: number): Uint8Array => new TextEncoder().encode(`${bootID}/${at}`)
+
+/** The events after a bookmark, if all of them are still known. */
+const eventsSince = (call: Call, kind: ResourceKind, mark: Uint8Array): Answer<readonly ResourceEvent[]> => {
+  const { events, count } = call.resources.history(call.machine, kind)
+  const [bootID, place] = new TextDecoder().decode(mark).split('/')
+  const at = Number(place)
+  const isKnown = bootID === call.machine.bootID && at >= (events[0]?.at ?? count + 1) - 1 && at <= count
+  return isKnown ? answer(events.filter(event => event.at > at)) : refuse('FailedPrecondition', 'invalid bookmark')
 }
 
 const watch: StreamHandler<typeof State.method.watch> = async (call, request, send) => {
@@ -59,30 +65,33 @@ const watch: StreamHandler<typeof State.method.watch> = async (call, request, se
   if (!kind.ok) return kind
   const wantsContents = options?.bootstrapContents ?? false
   if (id !== undefined && (wantsContents || (options?.labelQuery.length ?? 0) > 0)) return refuse('Unimplemented', 'watching one resource takes neither contents nor labels')
-  // Its own bookmarks are given out, but no history is kept behind them.
-  if (options?.startFromBookmark !== undefined) return refuse('FailedPrecondition', 'invalid bookmark')
   const selects = selection(options?.labelQuery ?? [], options?.idQuery)
   if (!selects.ok) return selects
+  const mark = options?.startFromBookmark
+  const missed = mark === undefined ? undefined : eventsSince(call, kind.value, mark)
+  if (missed && !missed.ok) return missed
+  const { events: past, count } = call.resources.history(call.machine, kind.value)
 
-  let count = 0
-  const tell = (event: MessageInitShape<typeof EventSchema>): void => send({ event: [{ ...event, bookmark: bookmark(++count) }] })
+  const tell = (event: MessageInitShape<typeof EventSchema>, at = count): void => send({ event: [{ ...event, bookmark: bookmark(call.machine.bootID, at) }] })
   const isWanted = (resource: Resource): boolean => (id === undefined ? selects.value(resource) : resource.metadata?.id === id)
   const pass = (event: ResourceEvent): void => {
     if (!isWanted(event.resource)) return
-    tell({ eventType: EventType[event.type], resource: event.resource, ...(event.type === 'UPDATED' ? { old: event.old } : {}) })
+    tell({ eventType: EventType[event.type], resource: event.resource, ...(event.type === 'UPDATED' ? { old: event.old } : {}) }, event.at)
   }
 
   // The client waits for this one before it takes the watch for begun.
   send({ event: [] })
   const present = listed(call, kind.value, namespace)
-  if (id !== undefined) {
+  if (missed) for (const event of missed.value) pass(event)
+  else if (id !== undefined) {
     const resource = present.find(r => r.metadata?.id === id)
     tell(resource ? { eventType: EventType.CREATED, resource } : { eventType: EventType.DESTROYED, resource: tombstone(request, id) })
   } else if (wantsContents) {
     for (const resource of present.filter(isWanted)) tell({ eventType: EventType.CREATED, resource })
     // Clients of the first version of the protocol do not know it.
     if (apiVersion >= 1) tell({ eventType: EventType.BOOTSTRAPPED, resource: tombstone(request, '') })
-  } else if (options?.bootstrapBookmark) tell({ eventType: EventType.NOOP, resource: tombstone(request, '') })
+  } else if (options && options.tailEvents > 0) for (const event of past.slice(-options.tailEvents)) pass(event)
+  else if (options?.bootstrapBookmark) tell({ eventType: EventType.NOOP, resource: tombstone(request, '') })
 
   const stop = namespace === kind.value.namespace ? call.resources.watch(call.machine, kind.value, pass) : () => {}
   await untilOver(call.over)

@@ -6,9 +6,11 @@ import type { Machine } from '../../world/machine.ts'
 import type { Site } from '../../world/site.ts'
 import type { Drawn, ResourceKind } from './kind.ts'
 
-export type ResourceEvent =
+/** `at` counts the events of one type on one machine since its boot, from 1. */
+export type ResourceEvent = { readonly at: number } & (
   | { readonly type: 'CREATED' | 'DESTROYED'; readonly resource: Resource }
   | { readonly type: 'UPDATED'; readonly resource: Resource; readonly old: Resource }
+)
 
 /**
  * The resources of all machines, with their versions. They are drawn from the world when somebody looks, so a version grows with each change that
@@ -17,6 +19,8 @@ export type ResourceEvent =
 export type ResourceStates = {
   /** In the order of their ids. */
   readonly list: (machine: Machine, kind: ResourceKind) => readonly Resource[]
+  /** The last events, oldest first, and how many there were in all. */
+  readonly history: (machine: Machine, kind: ResourceKind) => { readonly events: readonly ResourceEvent[]; readonly count: number }
   /** The answer unsubscribes. */
   readonly watch: (machine: Machine, kind: ResourceKind, listener: (event: ResourceEvent) => void) => () => void
   /** To be called after a change of which the world tells nobody. */
@@ -27,7 +31,9 @@ export type ResourceStates = {
 type Held = { readonly drawn: Drawn; readonly resource: Resource; readonly version: number; readonly created: number }
 type Watcher = { readonly machine: Machine; readonly kind: ResourceKind; readonly listener: (event: ResourceEvent) => void }
 /** What one machine holds of one type in its present life. */
-type Shelf = { readonly bootID: string; readonly held: Map<string, Held>; isNew: boolean }
+type Shelf = { readonly bootID: string; readonly held: Map<string, Held>; readonly history: ResourceEvent[]; count: number; isNew: boolean }
+
+const EVENTS_KEPT = 100
 
 const same = (a: Drawn, b: Drawn): boolean => a.yaml === b.yaml && JSON.stringify(a.annotations) === JSON.stringify(b.annotations)
 
@@ -56,7 +62,7 @@ export const createResourceStates = (site: Site): ResourceStates => {
     shelves.set(machine, own)
     const found = own.get(kind.type)
     if (found && found.bootID === machine.bootID) return found
-    const fresh: Shelf = { bootID: machine.bootID, held: new Map(), isNew: true }
+    const fresh: Shelf = { bootID: machine.bootID, held: new Map(), history: [], count: 0, isNew: true }
     own.set(kind.type, fresh)
     return fresh
   }
@@ -76,14 +82,17 @@ export const createResourceStates = (site: Site): ResourceStates => {
       const version = (held?.version ?? 0) + 1
       const resource = resourceOf(kind, drawn, version, created, held ? now : created)
       shelf.held.set(drawn.id, { drawn, resource, version, created })
-      events.push(held ? { type: 'UPDATED', resource, old: held.resource } : { type: 'CREATED', resource })
+      const at = ++shelf.count
+      events.push(held ? { at, type: 'UPDATED', resource, old: held.resource } : { at, type: 'CREATED', resource })
     }
     for (const [id, { resource }] of shelf.held) {
       if (present.has(id)) continue
       shelf.held.delete(id)
-      events.push({ type: 'DESTROYED', resource })
+      events.push({ at: ++shelf.count, type: 'DESTROYED', resource })
     }
     shelf.isNew = false
+    shelf.history.push(...events)
+    shelf.history.splice(0, shelf.history.length - EVENTS_KEPT)
     for (const watcher of watchers)
       if (watcher.machine === machine && watcher.kind.type === kind.type) for (const event of events) watcher.listener(event)
     return shelf
@@ -106,6 +115,10 @@ export const createResourceStates = (site: Site): ResourceStates => {
     list: (machine, kind) => {
       const { held } = refresh(machine, kind)
       return [...held.values()].map(({ resource }) => resource).sort((a, b) => ((a.metadata?.id ?? '') < (b.metadata?.id ?? '') ? -1 : 1))
+    },
+    history: (machine, kind) => {
+      const { history, count } = refresh(machine, kind)
+      return { events: [...history], count }
     },
     watch: (machine, kind, listener) => {
       refresh(machine, kind)

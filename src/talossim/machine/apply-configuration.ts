@@ -45,8 +45,16 @@ const IMMEDIATE: readonly string[] = [
 ]
 const IMMEDIATE_FEATURES: readonly string[] = ['kubernetesTalosAPIAccess', 'kubePrism', 'hostDNS', 'imageCache', 'nodeAddressSortAlgorithm']
 
+/** What is empty says no more than what is absent; clients write one for the other. */
+const meaning = (value: unknown): unknown => {
+  if (Array.isArray(value)) return value.length > 0 ? value.map(meaning) : undefined
+  if (typeof value !== 'object' || value === null) return value === '' || value === false ? undefined : (value ?? undefined)
+  const entries = Object.entries(value).flatMap(([key, inner]) => (meaning(inner) === undefined ? [] : [[key, meaning(inner)] as const]))
+  return entries.length > 0 ? Object.fromEntries(entries.sort(([a], [b]) => (a < b ? -1 : 1))) : undefined
+}
+
 const differs = (a: Mapping, b: Mapping, except: readonly string[]): boolean =>
-  [...new Set([...Object.keys(a), ...Object.keys(b)])].some(key => !except.includes(key) && JSON.stringify(a[key]) !== JSON.stringify(b[key]))
+  [...new Set([...Object.keys(a), ...Object.keys(b)])].some(key => !except.includes(key) && JSON.stringify(meaning(a[key])) !== JSON.stringify(meaning(b[key])))
 
 const needsReboot = (before: Mapping, after: Mapping): boolean => {
   const [was, is] = [mappingOf(before['machine']), mappingOf(after['machine'])]
