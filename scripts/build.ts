@@ -1,12 +1,12 @@
-// `npm run build` makes dist/: ichor.cjs, one file with all that the quick commands need, and modules for what is loaded late (the schemas, the
+// `npm run build` makes dist/ (or the folder that is named): ichor.cjs, one file with all that the quick commands need, and modules for what is loaded late (the schemas, the
 // controller, authentication plugins). `ichor operation list` has to start about as fast as kubectl, and every file and every package loaded costs.
 import { rmSync, writeFileSync } from 'node:fs'
 import { builtinModules } from 'node:module'
-import { basename, dirname, join } from 'node:path'
+import { basename, dirname, join, resolve } from 'node:path'
 import { build, type BuildOptions, type Plugin } from 'esbuild'
 
 const root = join(import.meta.dirname, '..')
-const dist = join(root, 'dist')
+const dist = resolve(process.argv[2] ?? join(root, 'dist'))
 
 const common: BuildOptions = {
   absWorkingDir: root,
@@ -26,13 +26,13 @@ const common: BuildOptions = {
 // for nothing. Asked for by `getBuiltinModule` a module costs what is used of it.
 const builtins: Plugin = {
   name: 'builtins',
-  setup({ onResolve, onLoad }) {
-    onResolve({ filter: /.*/ }, ({ path, kind }) => {
+  setup(esbuild) {
+    esbuild.onResolve({ filter: /.*/ }, ({ path, kind }) => {
       const name = path.replace(/^node:/, '')
       const isOurs = kind === 'import-statement' && builtinModules.includes(name)
       return isOurs ? { path: name, namespace: 'builtin', sideEffects: false } : undefined
     })
-    onLoad({ filter: /.*/, namespace: 'builtin' }, async ({ path }) => {
+    esbuild.onLoad({ filter: /.*/, namespace: 'builtin' }, async ({ path }) => {
       const names = Object.keys((await import(`node:${path}`)) as object).filter(name => name !== 'default' && name !== 'module.exports')
       return { contents: late.has(path) ? lateModule(path) : moduleOf(path, names), loader: 'js' }
     })

@@ -68,7 +68,7 @@ const printTable = (terminal: Terminal, table: Table, how: { wide: boolean; with
 }
 
 const cellText = (cell: unknown, type: string, now: number): string => {
-  if (cell === undefined || cell === null || cell === '') return '<none>'
+  if (cell === undefined || cell === null) return ''
   const text = typeof cell === 'string' ? cell : JSON.stringify(cell)
   const at = type === 'date' ? Date.parse(text) : Number.NaN
   return (Number.isNaN(at) ? text : age(now - at)).replaceAll('\n', ' ')

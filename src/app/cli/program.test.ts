@@ -309,7 +309,7 @@ describe('operation list', () => {
     expect(world.out).toEqual([
       'NAME           CLUSTER   KIND    PHASE       REASON          DONE   AGE',
       'talos-1-13-9   home      talos   Paused      InstallFailed   1/3    10m',
-      'old            home      talos   Completed   <none>          3/3    10m',
+      'old            home      talos   Completed                   3/3    10m',
     ])
     world.out.length = 0
     await world.run('operation', 'list', '-A', '-o', 'name')
@@ -320,7 +320,7 @@ describe('operation list', () => {
     ])
     world.out.length = 0
     await world.run('op', 'ls', '-A')
-    expect(world.out.at(-1)).toBe('edge           far            home      talos   <none>      <none>          <none>   10m')
+    expect(world.out.at(-1)).toBe('edge           far            home      talos                                      10m')
     world.out.length = 0
     await world.run('operation', 'list', '-n', 'edge', '-o', 'yaml')
     expect(world.out.slice(0, 4)).toEqual(['apiVersion: v1', 'kind: List', 'metadata: {}', 'items:'])

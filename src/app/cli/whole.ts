@@ -7,8 +7,9 @@ import { realOutside } from './outside.ts'
 import type { Outside } from './session.ts'
 import { version } from './version.ts'
 
-/** All commands, with the kinds. */
-export const runWhole = (argv: readonly string[]): Promise<number> => runCli(argv, realOutside(kinds, plan), startCommands)
+/** All commands, with the kinds. `instead` replaces parts of the outside: the demo shows what the CLI says in its own way. */
+export const runWhole = (argv: readonly string[], instead: Partial<Outside> = {}): Promise<number> =>
+  runCli(argv, { ...realOutside(kinds, plan), ...instead }, startCommands)
 
 const plan: Outside['plan'] = async (operation, { kubeconfig, context }) => {
   const kind = kinds.find(one => one.name === operation.spec.kind)
