@@ -193,6 +193,25 @@ describe('the headline', () => {
 })
 
 describe('the summary', () => {
+  it('says each thing once, with the name that people use', () => {
+    const target = machine('cp-2-ab12c', 'Running', {
+      hostname: 'cp-2',
+      step: 'pull',
+      stepStartedAt: at('14:09:00'),
+      message: 'cp-2: pull: 40 % of 128 MiB',
+    })
+    const waiting = { for: 'cp-2: pull: 40 % of 128 MiB', since: at('14:09:00') }
+    expect(summarize(operation({ status: { phase: 'Running', machines: [target], waiting } }), now).headline).toBe(
+      'Waiting: cp-2: pull: 40 % of 128 MiB, since 14:09:00 UTC (1m)',
+    )
+    expect(
+      summarize(operation({ status: { phase: 'Running', machines: [target], message: 'cp-2: pull: 40 % of 128 MiB' } }), now),
+    ).toMatchObject({
+      headline: 'Running: cp-2 in step pull since 14:09:00 UTC (1m): 40 % of 128 MiB',
+      detail: '',
+    })
+  })
+
   it('lists what is done and what comes next, in order', () => {
     const { done, next, progress } = summarize(operation({ status: { phase: 'Running', machines } }), now)
     expect({ done, next, progress }).toEqual({ done: ['cp-1'], next: ['cp-3', 'wk-1'], progress: { done: 1, skipped: 1, total: 5 } })

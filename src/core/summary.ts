@@ -13,6 +13,7 @@ import { stateOf } from './operation-state.ts'
 /** A moment as the status says it, and how far it is from now. */
 export type Moment = { readonly at: string; readonly ms: number }
 
+/** `name` is the host name where it is known: what people call the machine. */
 export type OpenMachine = { readonly name: string; readonly step: string; readonly since: Moment | undefined; readonly message: string }
 
 export type Failure = {
@@ -98,8 +99,8 @@ export const summarize = (operation: TalosOperation, now: number): Summary => {
     headline: headlineOf(operation, state, facts, now),
     detail: detailOf(operation, state, facts),
     ...facts,
-    done: machines.filter(m => m.phase === 'Completed').map(m => m.name),
-    next: machines.filter(m => m.phase === 'Pending').map(m => m.name),
+    done: machines.filter(m => m.phase === 'Completed').map(hostOf),
+    next: machines.filter(m => m.phase === 'Pending').map(hostOf),
     notes: status.preflight?.notes ?? [],
     requestedBy: metadata.annotations[ANNOTATION.requestedBy],
     commands: followUps(operation, state),
@@ -138,7 +139,7 @@ const headlineOf = (operation: TalosOperation, state: State, facts: Facts, now: 
         ? `Running: ${open.map(m => openText(m, now)).join('; ')}`
         : `Running: ${status.message ?? 'between two machines'}`
     case 'waiting':
-      return `Waiting for ${waitText(facts, now)}${open.length > 0 ? `, on ${open.map(m => (m.step ? `${m.name} (step ${m.step})` : m.name)).join(', ')}` : ''}`
+      return waitingText(facts, now)
     case 'queued':
       return `Queued: the lock of cluster ${operation.spec.clusterRef.name} is held by ${holderText(facts.lock?.holder ?? 'another operation')}. It starts by itself when that one finishes.`
     case 'pausing':
@@ -175,16 +176,27 @@ const headlineOf = (operation: TalosOperation, state: State, facts: Facts, now: 
 const detailOf = ({ status }: TalosOperation, state: State, facts: Facts): string => {
   const message = status.message ?? ''
   if (state === 'pending' || state === 'completed') return facts.progress.total > 0 ? message : ''
-  if (state === 'waiting' || message === facts.failure?.message || facts.open.some(m => m.message === message)) return ''
+  const told = [facts.failure?.message, ...facts.open.map(m => m.message)]
+  if (state === 'waiting' || told.some(text => text && (message.includes(text) || text.includes(message)))) return ''
   if (state === 'running' && facts.open.length === 0) return ''
   return message
 }
 
+/** What people call the machine. */
+export const hostOf = (target: Target): string => target.hostname ?? target.name
+
+/** A machine's message without its own name and step before it, for where both are said already. */
+export const ownMessage = (target: Target): string =>
+  [`${hostOf(target)}: `, `${target.step ?? ''}: `].reduce(
+    (text, prefix) => (text.startsWith(prefix) ? text.slice(prefix.length) : text),
+    target.message ?? '',
+  )
+
 const openMachine = (target: Target, now: number): OpenMachine => ({
-  name: target.name,
+  name: hostOf(target),
   step: target.step ?? '',
   since: moment(target.stepStartedAt ?? target.startedAt, now),
-  message: target.message ?? '',
+  message: ownMessage(target),
 })
 
 const openText = ({ name, step, since, message }: OpenMachine, now: number): string =>
@@ -194,11 +206,14 @@ const openText = ({ name, step, since, message }: OpenMachine, now: number): str
     message ? `: ${message}` : '',
   ].join('')
 
-const waitText = ({ waiting }: Facts, now: number): string => {
-  if (!waiting) return 'the world'
+// The wait often names its machine already.
+const waitingText = ({ waiting, open }: Facts, now: number): string => {
+  if (!waiting) return 'Waiting for the world'
   const { since, until } = waiting
+  const isNamed = open.some(machine => waiting.for.includes(machine.name))
   const limit = until ? `, until ${clockTime(until.at, now)} (${until.ms < 0 ? `${formatDuration(-until.ms)} left` : 'passed'})` : ''
-  return `${waiting.for}, since ${clockTime(since.at, now)} (${formatDuration(since.ms)})${limit}`
+  const where = isNamed || open.length === 0 ? '' : `, on ${open.map(m => (m.step ? `${m.name} (step ${m.step})` : m.name)).join(', ')}`
+  return `Waiting${isNamed ? ':' : ' for'} ${waiting.for}, since ${clockTime(since.at, now)} (${formatDuration(since.ms)})${limit}${where}`
 }
 
 const waitingOf = ({ status }: TalosOperation, now: number): Summary['waiting'] => {
@@ -240,7 +255,9 @@ const failureOf = ({ status }: TalosOperation, state: State, now: number): Failu
       isCurrent: true,
     }
   }
-  const { reason, message, machine, step, at } = last
+  const { reason, message, step, at } = last
+  const target = status.machines?.find(one => one.name === last.machine)
+  const machine = target ? hostOf(target) : last.machine
   return { reason, explained: REASONS[reason], message, machine, step, when: moment(at, now), isCurrent: current === reason }
 }
 

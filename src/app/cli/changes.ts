@@ -1,6 +1,6 @@
 import type { TalosOperation, Target } from '../../api/talos-operation.ts'
 import { stateOf } from '../../core/operation-state.ts'
-import { summarize } from '../../core/summary.ts'
+import { hostOf, ownMessage, summarize } from '../../core/summary.ts'
 
 /** What is worth a line of a log between two sights of an operation; `before` is absent at the first. */
 export const changeLines = (before: TalosOperation | undefined, after: TalosOperation, now: number): string[] => {
@@ -12,15 +12,21 @@ export const changeLines = (before: TalosOperation | undefined, after: TalosOper
     if (before ? hasMoved(earlier, machine) : machine.phase === 'Running' || machine.phase === 'Failed') lines.push(machineLine(machine))
   }
   const [was, is] = [before && stateOf(before), stateOf(after)]
-  if (was !== is || (is === 'waiting' && before?.status.waiting?.for !== after.status.waiting?.for))
+  if (was !== is || (is === 'waiting' && shapeOf(before?.status.waiting?.for) !== shapeOf(after.status.waiting?.for)))
     lines.push(summarize(after, now).headline)
   return lines
 }
 
+/** Without its numbers: a count or a percentage that moves is no news for a log. */
+const shapeOf = (text = ''): string => text.replaceAll(/\d+(\.\d+)?/g, '0')
+
 const hasMoved = (earlier: Target | undefined, machine: Target): boolean =>
   earlier ? earlier.phase !== machine.phase || (machine.phase === 'Running' && earlier.step !== machine.step) : machine.phase !== 'Pending'
 
-const machineLine = ({ name, phase, step, message }: Target): string => {
-  const what = phase === 'Running' || phase === 'Failed' ? `${phase}${step ? `, step ${step}` : ''}` : phase
-  return `${name}: ${what}${message ? `: ${message}` : ''}`
+const machineLine = (machine: Target): string => {
+  const { phase, step } = machine
+  const isOpen = phase === 'Running' || phase === 'Failed'
+  // What an open machine does now is the headline's to say.
+  const message = phase === 'Running' ? '' : ownMessage(machine)
+  return `${hostOf(machine)}: ${phase}${isOpen && step ? `, step ${step}` : ''}${message ? `: ${message}` : ''}`
 }

@@ -1,7 +1,7 @@
 import { formatDuration } from '../../api/duration.ts'
 import type { TalosOperation, Target } from '../../api/talos-operation.ts'
 import type { State } from '../../core/operation-state.ts'
-import { clockTime, holderText, summarize } from '../../core/summary.ts'
+import { clockTime, holderText, ownMessage, summarize } from '../../core/summary.ts'
 import type { Summary } from '../../core/summary.ts'
 import { phaseColor } from './output.ts'
 import { alignedLines } from './table.ts'
@@ -21,7 +21,7 @@ export const glanceLines = (
   ]
   if (summary.detail) lines.push(`  ${summary.detail}`)
   for (const machine of summary.state === 'waiting' ? summary.open : [])
-    if (machine.message) lines.push(`  ${machine.name}: ${machine.message}`)
+    if (machine.message && !summary.waiting?.for.includes(machine.message)) lines.push(`  ${machine.name}: ${machine.message}`)
   lines.push(...refusalLines(summary, colors), ...failureLines(summary, now, colors))
 
   lines.push('')
@@ -124,7 +124,7 @@ const machineLines = (machines: readonly Target[], now: number, colors: Colors):
     m.phase === 'Running' || m.phase === 'Failed' ? (m.step ?? '') : '',
     changeText(m),
     timeText(m, now),
-    m.message ?? '',
+    ownMessage(m),
   ])
   const [header = '', ...body] = alignedLines(['MACHINE', 'ROLE', 'PHASE', 'STEP', 'TALOS', 'TIME', 'MESSAGE'], rows)
   return [
@@ -136,7 +136,7 @@ const machineLines = (machines: readonly Target[], now: number, colors: Colors):
 }
 
 const changeText = ({ before, after, goal }: Target): string => {
-  const to = after?.version ?? goal?.['version']
+  const to = after?.version ?? goal?.['version'] ?? /:(v[^@/:]+)$/.exec(goal?.['image'] ?? '')?.[1]
   if (!before?.version) return to ?? ''
   return to && to !== before.version ? `${before.version} → ${to}` : before.version
 }

@@ -61,9 +61,7 @@ const flagsOf = (path: readonly string[], schema: FieldSchema, named: readonly s
     sentence(schema.description ?? '') +
     (schema.default === undefined || isEmpty(schema.default) ? '' : ` (default: ${JSON.stringify(schema.default).replaceAll('"', '')})`)
   const option =
-    schema.type === 'boolean'
-      ? new Option(`--${name}`, description)
-      : new Option(`--${name} <${placeholder(schema)}>`, description)
+    schema.type === 'boolean' ? new Option(`--${name}`, description) : new Option(`--${name} <${placeholder(schema)}>`, description)
   // Commander shows the choices in the help, and refuses others by name.
   const choices = schema.enum ?? items?.enum
   if (choices) option.choices([...choices])

@@ -25,16 +25,18 @@ export const planLines = (plan: Plan, { colors, override }: { colors: Colors; ov
 
   if (plan.order.length > 0) {
     let turn = 0
+    const images = [...new Set(touched.map(machine => machine.to).filter(to => to.includes('/')))]
     const rows = plan.order.map(({ name, role, from, to, skip, loses }) => [
       skip === undefined ? String(++turn) : '-',
       name,
       role,
       from,
-      skip === undefined ? to : '',
+      skip === undefined ? tagOf(to) : '',
       skip === undefined ? loses.join(' ') || 'nothing else' : `skipped: ${skip}`,
     ])
     const [header = '', ...body] = alignedLines(['#', 'MACHINE', 'ROLE', 'FROM', 'TO', 'GOES AWAY MEANWHILE'], rows)
     lines.push('', header, ...body.map((line, index) => (plan.order[index]?.skip === undefined ? line : dim(line))))
+    if (images.length > 0) lines.push('', ...images.map(image => `Installer image: ${image}`))
   }
   if (plan.notes.length > 0) lines.push('', ...plan.notes.map(note => `Note: ${note}`))
   if (plan.holder)
@@ -51,9 +53,16 @@ export const planLines = (plan: Plan, { colors, override }: { colors: Colors; ov
       ),
     )
   }
+  if (open.length === 0 && isIdle(plan)) return [...lines, 'There is nothing to do. Nothing was written.']
   lines.push(open.length > 0 ? red(`It would be refused. Nothing was written.`) : 'No check refuses it. Nothing was written.')
   return lines
 }
+
+/** Whether there is no machine that it would touch. */
+export const isIdle = (plan: Plan): boolean => plan.order.every(machine => machine.skip !== undefined)
+
+/** The tag of an image: the whole is too long for a table, and mostly the same in all rows. */
+const tagOf = (image: string): string => (image.includes('/') && !image.includes('@') ? image.slice(image.lastIndexOf(':') + 1) : image)
 
 const isPassed = (refusal: Plan['refusals'][number], override: boolean): boolean => override && refusal.overridable
 

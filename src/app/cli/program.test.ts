@@ -256,6 +256,23 @@ describe('upgrade talos', () => {
     expect(await world.run('upgrade', 'talos', 'v1.15.0', '--override', '--yes')).toBe(0)
   })
 
+  it('does not start what has nothing to do', async () => {
+    cluster('home')
+    world.plan = { ...plan, order: plan.order.map(machine => ({ ...machine, skip: 'runs v1.13.9 already' })) }
+    expect(await world.run('upgrade', 'talos', 'v1.13.9', '--yes')).toBe(3)
+    expect(world.err.slice(-2)).toEqual(['error: there is nothing to do on cluster home: runs v1.13.9 already', '  Nothing was started.'])
+    expect(world.writes).toEqual([])
+  })
+
+  it('names the images below the table', async () => {
+    cluster('home')
+    operation('talos-1-13-9', { status: { phase: 'Running' } })
+    world.plan = { ...plan, order: plan.order.map(machine => ({ ...machine, to: 'factory.example/metal-installer/abc:v1.13.9' })) }
+    expect(await world.run('upgrade', 'talos', 'v1.13.9', '--plan')).toBe(0)
+    expect(world.out).toContain('2   wk-2      worker         v1.13.5   v1.13.9   nothing else')
+    expect(world.out).toContain('Installer image: factory.example/metal-installer/abc:v1.13.9')
+  })
+
   it('says why it cannot plan', async () => {
     cluster('home')
     expect(await world.run('upgrade', 'talos', 'v1.13.9', '--plan')).toBe(1)

@@ -8,7 +8,7 @@ import { exitCodesText } from '../exit-codes.ts'
 import { envelopeFlags, kindFlags, positionalOf, specOf } from '../kind-flags.ts'
 import type { Output } from '../output.ts'
 import { outputOption, printObject, printValue } from '../output.ts'
-import { isRefused, planLines } from '../plan-view.ts'
+import { isIdle, isRefused, planLines } from '../plan-view.ts'
 import { CLUSTER, OPERATION, qualifiedName } from '../resource-types.ts'
 import type { Answer, Session } from '../session.ts'
 import { confirm, must, notThere, operationOf, whoAmI } from '../session.ts'
@@ -75,7 +75,7 @@ const start = async (session: Session, kind: KindBlock, version: string | undefi
   specOf(outside.kinds, kind, options.cluster ?? 'any', version, options)
   const cluster = await chosenCluster(session, options.cluster)
   const { asked, complete } = specOf(outside.kinds, kind, cluster, version, options)
-  const name = options.name ?? (await freeName(session, kind, version))
+  const name = options.name ?? (options.plan ? nameOf(kind, version) : await freeName(session, kind, version))
 
   const user = await whoAmI(session)
   const object = {
@@ -101,6 +101,12 @@ const start = async (session: Session, kind: KindBlock, version: string | undefi
       else if (options.plan || refused || !options.yes) {
         const say = options.plan ? terminal.out : terminal.err
         for (const line of planLines(result.value, { colors: terminal.colors, override: complete.override })) say(line)
+      }
+      if (!refused && !options.plan && isIdle(result.value)) {
+        const why = [...new Set(result.value.order.map(machine => machine.skip))].join('; ')
+        throw new Stop('refused', `there is nothing to do on cluster ${cluster}: ${why || 'it has no machines that match'}`, [
+          'Nothing was started.',
+        ])
       }
       if (refused && !options.plan)
         terminal.err(
@@ -153,9 +159,12 @@ const chosenCluster = async (session: Session, wanted: string | undefined): Prom
   ])
 }
 
+const nameOf = (kind: KindBlock, version: string | undefined): string =>
+  `${kind.name}${version ? `-${version.replace(/^v/, '').replaceAll(/[^a-z0-9]/g, '-')}` : ''}`
+
 // The same upgrade twice at once is a mistake; the same again after the first has ended is not.
 const freeName = async (session: Session, kind: KindBlock, version: string | undefined): Promise<string> => {
-  const base = `${kind.name}${version ? `-${version.replace(/^v/, '').replaceAll(/[^a-z0-9]/g, '-')}` : ''}`
+  const base = nameOf(kind, version)
   const operations = must(session, await session.api.list(OPERATION, session.namespace), 'list operations')
   const taken = new Map(operations.map(o => [o.metadata.name, o]))
   for (let count = 1; ; count++) {
