@@ -9,6 +9,11 @@ const MINUTE = 60_000
 const world = (options: Partial<WorldOptions> = {}) => createWorld({ seed: 21, controlPlanes: 3, workers: 3, ...options })
 type World = ReturnType<typeof world>
 const pass = (w: World, ms: number) => w.schedule.advanceTo(w.schedule.now() + ms)
+/** Event by event, for an hour at most. */
+const stepUntil = (w: World, condition: () => boolean) => {
+  const until = w.schedule.now() + 60 * MINUTE
+  while (!condition()) if (!w.schedule.step(until)) throw new Error('it never came to that')
+}
 const pods = (w: World, app: string) => w.store.list(RESOURCE.pods).items.filter(pod => pod.metadata.labels?.app === app)
 const nodeOf = (pod: KubeObject | undefined) => (pod?.spec as { nodeName?: string } | undefined)?.nodeName
 const nodeInfo = (w: World, name: string) =>
@@ -41,7 +46,7 @@ describe('Nodes', () => {
       kubeletVersion: 'v1.36.2',
     })
     requestReboot(w.site, machine, 'default')
-    while (machine.bootID === old || !machine.apid) w.schedule.step(w.schedule.now() + 10 * MINUTE)
+    stepUntil(w, () => machine.bootID !== old && machine.apid)
     expect(nodeInfo(w, 'wk-1')?.bootID).toBe(old)
     pass(w, 2 * MINUTE)
     expect(nodeInfo(w, 'wk-1')?.bootID).toBe(machine.bootID)
@@ -156,7 +161,7 @@ describe('pods', () => {
     expect(attached()).toEqual(['wk-1'])
     w.userCordon('wk-1')
     evict(w, pods(w, 'db')[0])
-    while (w.journal.of('pod-gone').length === 0) w.schedule.step(w.schedule.now() + MINUTE)
+    stepUntil(w, () => w.journal.of('pod-gone').length > 0)
     expect(attached()).toContain('wk-1')
     pass(w, MINUTE)
     expect(attached()).not.toContain('wk-1')
