@@ -61,10 +61,22 @@ const labelFaults = (object: Fields): FieldFault[] =>
 /** The body of a write as an object of its type: kind, version, name and namespace agree with the path. */
 export const decoded = (type: ResourceType, body: unknown, place: { namespace: string; name: string }): Fields => {
   if (!isFields(body)) throw badRequest('the object provided is unrecognized (must be of type ' + type.kind + '): not a JSON object')
+  if (type.custom && textAt(body, 'kind') === '') {
+    const text = JSON.stringify(body)
+    throw badRequest(`the object provided is unrecognized (must be of type ${type.kind}): Object 'Kind' is missing in '${text}' (${text})`)
+  }
   const [kind, apiVersion] = [textAt(body, 'kind') || type.kind, textAt(body, 'apiVersion') || apiVersionOf(type)]
+  if (type.custom && kind !== type.kind) {
+    throw invalid({ ...type, kind }, textAt(body, 'metadata', 'name'), [invalidValue('kind', kind, `must be ${type.kind}`)])
+  }
   if (kind !== type.kind || apiVersion !== apiVersionOf(type)) {
-    const words = `${type.kind} in version "${type.version}" cannot be handled as a ${type.kind}: converting (${apiVersion}, Kind=${kind}) to (${apiVersionOf(type)}, Kind=${type.kind}): unknown conversion`
-    throw badRequest(words)
+    const [group, version] = apiVersion.includes('/') ? apiVersion.split('/') : ['', apiVersion]
+    const [from, to] = [`${version}.${kind}`, `${type.group || 'core'}.${type.kind}`]
+    throw badRequest(
+      type.custom
+        ? `the API version in the data (${apiVersion}) does not match the expected API version (${apiVersionOf(type)})`
+        : `${kind} in version "${group === '' ? version : apiVersion}" cannot be handled as a ${type.kind}: converting (${from}) to (${to}): unknown conversion`,
+    )
   }
   const metadata = fieldsAt(body, 'metadata')
   const namespace = textAt(metadata, 'namespace')
@@ -90,7 +102,8 @@ export const decoded = (type: ResourceType, body: unknown, place: { namespace: s
 /** Unknown fields are dropped; how the client asked about them decides whether it hears of it. */
 export const pruned = (type: ResourceType, object: Fields, strictness: string, warn: (text: string) => void): Fields => {
   if (!type.custom) return object
-  const { value, unknown } = prune(type.custom.schema, object)
+  const { value, unknown: found } = prune(type.custom.schema, object)
+  const unknown = found.toSorted()
   if (unknown.length > 0 && strictness === 'Strict') {
     const words = unknown.map(field => `unknown field "${field}"`).join(', ')
     throw badRequest(`${type.kind} in version "${type.version}" cannot be handled as a ${type.kind}: strict decoding error: ${words}`)
@@ -105,12 +118,17 @@ export const checkObject = (type: ResourceType, object: Fields, old: Fields | un
   if (type.custom) {
     const broken = schemaFaults(type.custom.schema, object)
     faults.push(...broken)
-    if (broken.length === 0) faults.push(...ruleFaults(type.custom.schema, object, old))
+    if (!broken.some(({ reason }) => BLOCKING.includes(reason))) faults.push(...ruleFaults(type.custom.schema, object, old))
     else faults.push({ field: '<nil>', reason: 'FieldValueInvalid', message: UNCHECKED })
   }
-  for (const message of admission.rules?.[type.shelf]?.(object, old) ?? []) faults.push(invalidValue('spec', 'object', message))
+  for (const message of admission.rules?.[type.shelf]?.(object, old) ?? []) {
+    faults.push({ field: 'spec', reason: 'FieldValueInvalid', message: `Invalid value: ${message}` })
+  }
   if (faults.length > 0) throw invalid(type, textAt(object, 'metadata', 'name'), faults)
 }
+
+/** Faults after which rules are not asked: they could not be sure of what they see. */
+const BLOCKING = ['FieldValueNotSupported', 'FieldValueRequired', 'FieldValueTooLong', 'FieldValueTooMany', 'FieldValueTypeInvalid']
 
 const UNCHECKED =
   'Invalid value: null: some validation rules were not checked because the object was invalid; correct the existing errors to complete validation'

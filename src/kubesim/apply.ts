@@ -36,7 +36,7 @@ const merged = (live: unknown, config: unknown, shape: Shape): unknown => {
 /** The object without the value at a place; containers that are left empty by it go too. */
 const removeAt = (value: unknown, path: FieldPath): unknown => {
   const [step, ...rest] = path
-  if (step === undefined || step === '.') return undefined
+  if (step === undefined) return undefined
   if (step.startsWith('f:')) {
     if (!isFields(value)) return value
     const field = step.slice(2)
@@ -62,7 +62,7 @@ const removeAt = (value: unknown, path: FieldPath): unknown => {
 const conflict = (conflicts: readonly { entry: Entry; leaf: Leaf }[]): Refusal => {
   const causes = conflicts.map(({ entry, leaf }) => ({
     reason: 'FieldManagerConflict',
-    message: `conflict with "${entry.name}"${entry.subresource ? ` with subresource "${entry.subresource}"` : ''} using ${entry.apiVersion}`,
+    message: `conflict with "${entry.name}"${entry.subresource ? ` with subresource "${entry.subresource}"` : ''}${entry.operation === 'Update' ? ` using ${entry.apiVersion}` : ''}`,
     field: shownPath(leaf.path),
   }))
   const [first] = causes
@@ -84,7 +84,7 @@ export const applied = (
   config: Fields,
   how: { readonly manager: Manager; readonly shape: Shape; readonly force: boolean },
 ): { object: unknown; owned: readonly Leaf[] } => {
-  const owned = leavesOf(config, how.shape)
+  const owned = leavesOf(config, how.shape, false)
   const conflicts = conflictsOf(live, owned, how.manager, how.shape)
   if (conflicts.length > 0 && !how.force) throw conflict(conflicts)
   let object = merged(live, config, how.shape)

@@ -13,7 +13,7 @@ export type Expression = { readonly usesOld: boolean; readonly evaluate: (scope:
 type Node = (scope: Scope) => unknown
 
 const TOKEN =
-  /\s*(?:(\d+\.\d+|\d+)|("(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*')|([A-Za-z_][A-Za-z0-9_]*)|(&&|\|\||[=!<>]=|[-+*/%!<>()[\]{}.,?:]))/y
+  /\s*(?:(\d+\.\d+|\d+)|(r"[^"]*"|r'[^']*'|"(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*')|([A-Za-z_][A-Za-z0-9_]*)|(&&|\|\||[=!<>]=|[-+*/%!<>()[\]{}.,?:]))/y
 
 type Token = { readonly kind: 'number' | 'text' | 'name' | 'sign' | 'end'; readonly value: string }
 
@@ -32,8 +32,11 @@ const tokens = (source: string): Token[] => {
   return [...found, { kind: 'end', value: '' }]
 }
 
+/** Raw texts (`r'…'`) mean what they say, so that patterns need no doubled backslashes. */
 const unquote = (text: string): string =>
-  text.slice(1, -1).replaceAll(/\\(.)/g, (_all, letter: string) => (letter === 'n' ? '\n' : letter === 't' ? '\t' : letter))
+  text.startsWith('r')
+    ? text.slice(2, -1)
+    : text.slice(1, -1).replaceAll(/\\(.)/g, (_all, letter: string) => (letter === 'n' ? '\n' : letter === 't' ? '\t' : letter))
 
 const bool = (value: unknown): boolean => {
   if (typeof value !== 'boolean') throw new Error('no such overload')
@@ -94,6 +97,15 @@ const METHODS: Record<string, (subject: unknown, args: unknown[]) => unknown> = 
   endsWith: (subject, [text]) => String(subject).endsWith(String(text)),
   contains: (subject, [text]) => String(subject).includes(String(text)),
   matches: (subject, [pattern]) => new RegExp(String(pattern)).test(String(subject)),
+}
+
+/** Types are values too: `type(self) == int`. */
+const TYPES = ['int', 'double', 'string', 'bool', 'list', 'map', 'null_type']
+const typeName = (value: unknown): string => {
+  if (value === null) return 'null_type'
+  if (Array.isArray(value)) return 'list'
+  if (typeof value === 'number') return Number.isInteger(value) ? 'int' : 'double'
+  return typeof value === 'boolean' ? 'bool' : typeof value === 'string' ? 'string' : 'map'
 }
 
 const elements = (value: unknown): unknown[] => (Array.isArray(value) ? value : isFields(value) ? Object.keys(value) : [])
@@ -159,6 +171,11 @@ export const compile = (source: string): Expression => {
         const [arg] = series(')')
         return scope => size(arg?.(scope))
       }
+      if (token.value === 'type' && take('(')) {
+        const [arg] = series(')')
+        return scope => typeName(arg?.(scope))
+      }
+      if (TYPES.includes(token.value)) return () => token.value
       return scope => field(scope, token.value)
     }
     if (token.value === '(') {

@@ -95,7 +95,7 @@ const EVENTS: readonly CellColumn[] = [
   wide({ name: 'Source', cell: eventSource }),
   { name: 'Message', cell: event => textAt(event, 'message').trim() },
   wide({ name: 'First Seen', cell: firstSeen }),
-  wide({ name: 'Count', cell: event => String(numberAt(event, 'series', 'count') || numberAt(event, 'count') || 1) }),
+  wide({ name: 'Count', cell: event => numberAt(event, 'series', 'count') || numberAt(event, 'count') || 1 }),
   wide({ name: 'Name', cell: event => event.metadata.name }),
 ]
 
@@ -148,13 +148,8 @@ const COLUMNS: Record<string, readonly CellColumn[]> = {
   pods: podColumns,
   events: EVENTS,
   namespaces: [NAME, { name: 'Status', cell: namespace => textAt(namespace, 'status', 'phase') }, AGE],
-  secrets: [
-    NAME,
-    { name: 'Type', cell: secret => textAt(secret, 'type') },
-    { name: 'Data', cell: secret => String(size(secret, 'data')) },
-    AGE,
-  ],
-  configmaps: [NAME, { name: 'Data', cell: map => String(size(map, 'data', 'binaryData')) }, AGE],
+  secrets: [NAME, { name: 'Type', cell: secret => textAt(secret, 'type') }, { name: 'Data', cell: secret => size(secret, 'data') }, AGE],
+  configmaps: [NAME, { name: 'Data', cell: map => size(map, 'data', 'binaryData') }, AGE],
   serviceaccounts: [NAME, AGE],
   services: [
     NAME,

@@ -1,5 +1,6 @@
 import type { KubeObject, Store } from '../world/store.ts'
-import { expired, invalid, Refusal } from './refusal.ts'
+import type { FieldFault } from './refusal.ts'
+import { badRequest, expired, invalid, Refusal } from './refusal.ts'
 import type { ResourceType } from './resource-types.ts'
 import { apiVersionOf } from './resource-types.ts'
 import { selects } from './select.ts'
@@ -39,18 +40,13 @@ export const createPages = (capacity = 64): Pages => {
 export const checkVersion = (store: Store, asked: string): void => {
   if (asked === '' || asked === '0') return
   if (!/^\d+$/.test(asked)) {
-    const type = { group: 'meta.k8s.io', plural: 'listoptions', kind: 'ListOptions' }
-    throw invalid(type, '', [
-      {
-        field: 'resourceVersion',
-        reason: 'FieldValueInvalid',
-        message: `Invalid value: "${asked}": strconv.ParseUint: parsing "${asked}": invalid syntax`,
-      },
-    ])
+    throw badRequest(
+      `invalid resource version: resourceVersion: Invalid value: "${asked}": strconv.ParseUint: parsing "${asked}": invalid syntax`,
+    )
   }
   const current = store.list('namespaces').resourceVersion
   if (Number(asked) <= Number(current)) return
-  const refusal = new Refusal(504, 'Timeout', `Too large resource version: ${asked}, current: ${current}`, {
+  const refusal = new Refusal(504, 'Timeout', `Timeout: Too large resource version: ${asked}, current: ${current}`, {
     causes: [{ reason: 'ResourceVersionTooLarge', message: 'Too large resource version' }],
     retryAfterSeconds: 1,
   })
@@ -60,6 +56,30 @@ export const checkVersion = (store: Store, asked: string): void => {
 const GONE =
   'The provided continue parameter is too old to display a consistent list result. You can start a new list without the continue parameter, or use the continue token in this response to retrieve the remainder of the results. Continuing with the provided token results in an inconsistent list - objects that were created, modified, or deleted between the time the first chunk was returned and now may show up in the list.'
 
+const LIST_OPTIONS = { group: 'meta.k8s.io', plural: 'listoptions', kind: 'ListOptions' }
+
+/** What goes together in a query, for lists and watches. */
+export const checkListOptions = (query: URLSearchParams, watching: boolean): void => {
+  const faults: FieldFault[] = []
+  const forbid = (field: string, words: string): void =>
+    void faults.push({ field, reason: 'FieldValueForbidden', message: `Forbidden: ${words}` })
+  const [match, initial] = [query.get('resourceVersionMatch'), query.get('sendInitialEvents')]
+  if (watching) {
+    if (initial !== null && match !== 'NotOlderThan') {
+      forbid('resourceVersionMatch', 'sendInitialEvents requires setting resourceVersionMatch to NotOlderThan')
+    }
+    if (initial === null && match !== null) {
+      forbid('resourceVersionMatch', 'resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided')
+    }
+  } else {
+    if (match !== null && !query.get('resourceVersion')) {
+      forbid('resourceVersionMatch', 'resourceVersionMatch is forbidden unless resourceVersion is provided')
+    }
+    if (initial !== null) forbid('sendInitialEvents', 'sendInitialEvents is forbidden for list')
+  }
+  if (faults.length > 0) throw invalid(LIST_OPTIONS, '', faults)
+}
+
 /** The objects of a type that a query asks for, a page at a time. */
 export const listObjects = (
   store: Store,
@@ -68,6 +88,7 @@ export const listObjects = (
   place: { readonly namespace: string; readonly name: string },
   query: URLSearchParams,
 ): ListAnswer => {
+  checkListOptions(query, false)
   const chosen = selects(type, { labels: query.get('labelSelector') ?? '', fields: query.get('fieldSelector') ?? '' })
   const selective = Boolean(query.get('labelSelector') || query.get('fieldSelector'))
   const token = query.get('continue') ?? ''

@@ -70,7 +70,11 @@ export const recordWrite = (
   const entry: Entry = { ...write.manager, time, fields: mine }
   // Applied entries come first, then by time, as the server sorts them.
   const sorted = [...others, entry].toSorted(
-    (a, b) => a.operation.localeCompare(b.operation) || a.time.localeCompare(b.time) || a.name.localeCompare(b.name),
+    (a, b) =>
+      a.operation.localeCompare(b.operation) ||
+      a.time.localeCompare(b.time) ||
+      a.name.localeCompare(b.name) ||
+      (a.subresource ?? '').localeCompare(b.subresource ?? ''),
   )
   return toManagedFields(sorted)
 }

@@ -16,7 +16,6 @@ const KEYS: Record<string, readonly string[]> = {
   initContainers: ['name'],
   ownerReferences: ['uid'],
   secrets: ['name'],
-  taints: ['key'],
   volumeMounts: ['mountPath'],
   volumes: ['name'],
 }
@@ -32,8 +31,7 @@ export const patchKeys = (kind: string, path: readonly string[]): readonly strin
 }
 
 /**
- * How server-side apply and managedFields name the items of a list: as patches do, but for taints (key and effect) and Service ports
- * (port and protocol); custom resources by their own schema.
+ * How server-side apply and managedFields name the items of a list: as patches do, but for Service ports (port and protocol); custom resources by their own schema.
  */
 export const applyKeys = (kind: string, path: readonly string[], schema: JSONSchemaProps | undefined): readonly string[] | undefined => {
   const field = path.at(-1) ?? ''
@@ -42,7 +40,6 @@ export const applyKeys = (kind: string, path: readonly string[], schema: JSONSch
     const type = schema['x-kubernetes-list-type']
     return type === 'map' ? (listAt(schema, 'x-kubernetes-list-map-keys') as readonly string[]) : type === 'set' ? [''] : undefined
   }
-  if (field === 'taints') return undefined
   if (field === 'ports') return kind === 'Service' ? ['port', 'protocol'] : ['containerPort', 'protocol']
   return KEYS[field]
 }

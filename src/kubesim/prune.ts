@@ -30,14 +30,14 @@ export const prune = (schema: JSONSchemaProps, value: unknown, path = ''): Prune
   return { value: walk(schema, value, path), unknown }
 }
 
-/** The value with the schema's defaults where fields are absent, or null where null is not allowed. */
+/** The value with the schema's defaults where fields are absent, or null where null is not allowed; such nulls are dropped. */
 export const withDefaults = (schema: JSONSchemaProps, value: unknown): unknown => {
   if (Array.isArray(value)) return schema.items ? value.map(item => withDefaults(schema.items as JSONSchemaProps, item)) : value
   if (!isFields(value)) return value
   const filled: Record<string, unknown> = { ...value }
   for (const [field, node] of Object.entries(schema.properties ?? {})) {
-    const absent = filled[field] === undefined || (filled[field] === null && !node.nullable)
-    if (absent && node.default !== undefined) filled[field] = node.default
+    if (filled[field] === null && !node.nullable) delete filled[field]
+    if (filled[field] === undefined && node.default !== undefined) filled[field] = node.default
     if (filled[field] !== undefined) filled[field] = withDefaults(node, filled[field])
   }
   const more = schema.additionalProperties

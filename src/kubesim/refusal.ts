@@ -26,7 +26,7 @@ export type FailureStatus = {
 /** Ends the handling of a request with a Status. The one exception of this room; the server turns it into the answer. */
 export class Refusal extends Error {
   readonly status: FailureStatus
-  constructor(code: number, reason: string, message: string, details?: StatusDetails) {
+  constructor(code: number, reason: string | undefined, message: string, details?: StatusDetails) {
     super(message)
     this.status = { kind: 'Status', apiVersion: 'v1', metadata: {}, status: 'Failure', message, reason, details, code }
   }
@@ -47,12 +47,24 @@ export const notFound = (type: Named, name: string): Refusal =>
 
 export const noSuchResource = (): Refusal => new Refusal(404, 'NotFound', 'the server could not find the requested resource', {})
 
+/** A path that nothing ever served; the answer is no Status. */
+export const NO_PAGE = '404 page not found\n'
+
 export const methodNotAllowed = (): Refusal =>
   new Refusal(405, 'MethodNotAllowed', 'the server does not allow this method on the requested resource', {})
+
+export const verbNotSupported = (type: Named, verb: string): Refusal =>
+  new Refusal(405, 'MethodNotAllowed', `${verb} is not supported on resources of kind "${resourceName(type)}"`, {
+    ...groupOf(type),
+    kind: type.plural,
+  })
 
 export const unauthorized = (): Refusal => new Refusal(401, 'Unauthorized', 'Unauthorized')
 
 export const expired = (message: string): Refusal => new Refusal(410, 'Expired', message)
+
+/** Of a patch to a built-in type. */
+export const unsupportedPatch = (): Refusal => new Refusal(415, 'UnsupportedMediaType', '415: Unsupported Media Type', {})
 
 export const unsupportedMediaType = (accepted: readonly string[]): Refusal =>
   new Refusal(
@@ -68,7 +80,7 @@ export const invalid = (type: Named, name: string, faults: readonly FieldFault[]
   const lines = [...new Set(faults.map(({ field, message }) => `${field}: ${message}`))]
   const said = lines.length === 1 ? lines[0] : `[${lines.join(', ')}]`
   return new Refusal(422, 'Invalid', `${suffixed(type.kind, type)} "${name}" is invalid: ${said}`, {
-    name,
+    ...(name === '' ? {} : { name }),
     ...groupOf(type),
     kind: type.kind,
     causes: faults.map(({ field, reason, message }) => ({ reason, message, field })),

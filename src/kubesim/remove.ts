@@ -1,6 +1,6 @@
 import type { KubeObject, RemoveOptions, Store } from '../world/store.ts'
 import { admit } from './admission.ts'
-import { fieldsAt, textAt, valueAt } from './fields.ts'
+import { fieldsAt, listAt, numberAt, textAt, valueAt } from './fields.ts'
 import { objectSelector } from './select.ts'
 import { badRequest, fromStore, notFound, Refusal } from './refusal.ts'
 import type { ResourceType } from './resource-types.ts'
@@ -38,6 +38,35 @@ const emptyNamespace = (store: Store, shelves: readonly string[], namespace: str
   }
 }
 
+const checkPreconditions = (type: ResourceType, { metadata }: KubeObject, options: RemoveOptions): void => {
+  const refuse = (what: string, asked: string, found: string, guess: string): Refusal => {
+    const words = `the ${what} in the precondition (${asked}) does not match the ${what} in record (${found}). The object might have been ${guess}`
+    const [kind, group] = [type.custom ? type.plural : type.kind, type.group]
+    const named = type.custom && group !== '' ? `${kind}.${group}` : kind
+    return new Refusal(409, 'Conflict', `Operation cannot be fulfilled on ${named} "${metadata.name}": ${words}`, {
+      name: metadata.name,
+      ...(group === '' ? {} : { group }),
+      kind,
+    })
+  }
+  const { uid, resourceVersion } = options
+  if (uid && uid !== metadata.uid) throw refuse('UID', uid, metadata.uid, 'deleted and then recreated')
+  if (resourceVersion && resourceVersion !== metadata.resourceVersion) {
+    throw refuse('ResourceVersion', resourceVersion, metadata.resourceVersion, 'modified')
+  }
+}
+
+/** A pod that goes at once is answered as if its time had just run out. */
+const goneAtOnce = (pod: KubeObject, nowMs: number): KubeObject => ({
+  ...pod,
+  metadata: {
+    ...pod.metadata,
+    generation: pod.metadata.generation + (pod.metadata.deletionTimestamp === undefined ? 1 : 0),
+    deletionTimestamp: pod.metadata.deletionTimestamp ?? `${new Date(nowMs).toISOString().slice(0, 19)}Z`,
+    deletionGracePeriodSeconds: 0,
+  },
+})
+
 export const deleteObject = (world: World, write: Write, options: RemoveOptions, shelves: readonly string[]): { body: unknown } => {
   const { type } = write
   const current = currentObject(world, write)
@@ -54,27 +83,32 @@ export const deleteObject = (world: World, write: Write, options: RemoveOptions,
     },
     world.admission,
   )
+  checkPreconditions(type, current, options)
   if (write.dryRun) return { body: success(type, current) }
   if (type.shelf === 'namespaces') emptyNamespace(world.store, shelves, write.name)
   const result = world.store.remove(type.shelf, write.namespace, write.name, options)
   if (!result.ok) throw fromStore(type, write.name, result.fault)
   const stays = world.store.get(type.shelf, write.namespace, write.name) !== undefined
   const whole = stays || ANSWERED_BY_OBJECT.includes(type.shelf)
-  return { body: whole ? served(type, result.value) : success(type, result.value) }
+  if (!whole) return { body: success(type, result.value) }
+  const last = served(type, result.value)
+  return { body: stays || type.shelf !== 'pods' ? last : goneAtOnce(last, world.store.now()) }
 }
 
 /** What became of an eviction that the world decides on. */
 export type EvictionOutcome =
+  /** It is done: the pod is leaving or gone. */
   | { readonly evicted: true }
-  | { readonly evicted: false; readonly code: 429 | 500; readonly message: string; readonly budget?: string }
+  /** 429: a budget holds it, as the message says. 500: it never will be let go, for example because two budgets cover it. */
+  | { readonly evicted: false; readonly code: 429 | 500; readonly message: string }
 
 export type Evict = (namespace: string, name: string, options: RemoveOptions) => EvictionOutcome
 
 const BUDGETS = 'poddisruptionbudgets.policy'
 
-const blocked = (budget: string, message: string): Refusal =>
+const blocked = (message: string): Refusal =>
   new Refusal(429, 'TooManyRequests', "Cannot evict pod as it would violate the pod's disruption budget.", {
-    causes: [{ reason: 'DisruptionBudget', message: message || `The disruption budget ${budget} does not allow evictions now.` }],
+    causes: [{ reason: 'DisruptionBudget', message }],
   })
 
 /** A PodDisruptionBudget's own count decides, as it stands in its status; who computes it is not here. */
@@ -85,17 +119,25 @@ const spendBudget = (store: Store, pod: KubeObject): void => {
     .items.filter(budget => objectSelector(valueAt(budget, 'spec', 'selector'))(labels))
   if (budgets.length > 1) {
     const words = 'This pod has more than one PodDisruptionBudget, which the eviction subresource does not support.'
-    throw new Refusal(500, 'InternalError', `Internal error occurred: ${words}`, { causes: [{ message: words }] })
+    throw new Refusal(500, undefined, words)
   }
   const [budget] = budgets
   if (!budget) return
+  const { name, generation } = budget.metadata
   const status = fieldsAt(budget, 'status')
-  const allowed = typeof status['disruptionsAllowed'] === 'number' ? status['disruptionsAllowed'] : 0
-  if (allowed <= 0) {
-    const [desired, healthy] = [Number(status['desiredHealthy'] ?? 0), Number(status['currentHealthy'] ?? 0)]
+  const [allowed, healthy, desired] = ['disruptionsAllowed', 'currentHealthy', 'desiredHealthy'].map(field => numberAt(status, field))
+  // A pod that is not ready is no loss, as long as the others are enough (or always, where the budget says so).
+  const ready = listAt(pod, 'status', 'conditions').some(each => textAt(each, 'type') === 'Ready' && textAt(each, 'status') === 'True')
+  const always = textAt(budget, 'spec', 'unhealthyPodEvictionPolicy') === 'AlwaysAllow'
+  if (!ready && (always || ((healthy ?? 0) >= (desired ?? 0) && (desired ?? 0) > 0))) return
+  if (numberAt(status, 'observedGeneration') < generation) {
+    throw blocked(`The disruption budget ${name} is still being processed by the server.`)
+  }
+  if (!allowed || allowed <= 0) {
     throw blocked(
-      budget.metadata.name,
-      `The disruption budget ${budget.metadata.name} needs ${desired} healthy pods and has ${healthy} currently`,
+      (healthy ?? 0) <= (desired ?? 0)
+        ? `The disruption budget ${name} needs ${desired ?? 0} healthy pods and has ${healthy ?? 0} currently`
+        : `The disruption budget ${name} does not allow evicting pods currently`,
     )
   }
   const disruptedPods = {
@@ -103,7 +145,7 @@ const spendBudget = (store: Store, pod: KubeObject): void => {
     [pod.metadata.name]: `${new Date(store.now()).toISOString().slice(0, 19)}Z`,
   }
   const written = store.update(BUDGETS, { ...budget, status: { ...status, disruptionsAllowed: allowed - 1, disruptedPods } })
-  if (!written.ok) throw blocked(budget.metadata.name, '')
+  if (!written.ok) throw blocked(`The disruption budget ${name} is still being processed by the server.`)
 }
 
 /** POST to pods/eviction. */
@@ -117,8 +159,8 @@ export const evictPod = (world: World, write: Write, body: unknown, evict: Evict
   if (evict) {
     const outcome = evict(write.namespace, write.name, options)
     if (outcome.evicted) return evicted
-    if (outcome.code === 429) throw blocked(outcome.budget ?? '', outcome.message)
-    throw new Refusal(500, 'InternalError', `Internal error occurred: ${outcome.message}`, { causes: [{ message: outcome.message }] })
+    if (outcome.code === 429) throw blocked(outcome.message)
+    throw new Refusal(500, undefined, outcome.message)
   }
   const finished = ['Succeeded', 'Failed', 'Pending'].includes(textAt(pod, 'status', 'phase'))
   if (!finished && pod.metadata.deletionTimestamp === undefined) spendBudget(world.store, pod)

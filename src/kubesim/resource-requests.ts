@@ -6,10 +6,11 @@ import type { User } from './admission.ts'
 import type { Catalog } from './catalog.ts'
 import type { Pages } from './list.ts'
 import { checkVersion, listBody, listObjects } from './list.ts'
-import { badRequest, methodNotAllowed, noSuchResource } from './refusal.ts'
+import { badRequest, methodNotAllowed, noSuchResource, notFound, NO_PAGE, verbNotSupported } from './refusal.ts'
 import type { Evict } from './remove.ts'
 import { deleteObject, deleteOptions, evictPod } from './remove.ts'
 import type { ResourceType } from './resource-types.ts'
+import { BUILT_IN } from './resource-types.ts'
 import type { Target, Verb } from './route.ts'
 import { targetOf, verbOf } from './route.ts'
 import { tableOf, wantsMetadata, wantsTable } from './table.ts'
@@ -43,7 +44,7 @@ export type Request = {
   readonly warn: (text: string) => void
 }
 
-export type Answer = { readonly code: number; readonly body: unknown }
+export type Answer = { readonly code: number; readonly body: unknown; readonly contentType?: string }
 
 /** A Table, metadata alone, or the whole, as the client asked. */
 const shown = (context: Context, request: Request, type: ResourceType, object: KubeObject, header = true): unknown => {
@@ -89,6 +90,7 @@ const writeOf = (request: Request, type: ResourceType, target: Target): Write =>
     subresource: target.subresource,
     user: request.user,
     manager: query.get('fieldManager') || agent || 'unknown',
+    namedManager: Boolean(query.get('fieldManager')),
     dryRun: dryRun.length > 0,
     strictness: query.get('fieldValidation') || 'Warn',
     force: query.get('force') === 'true',
@@ -163,13 +165,17 @@ export const answerResource = (context: Context, request: Request, response: Ser
   }
   if (!context.allow(request.user, verb, attributes)) throw forbidden(request.user, verb, attributes)
   const type = context.catalog.find(target.group, target.version, target.plural)
-  if (!type || (target.namespace !== '' && !type.namespaced)) throw noSuchResource()
+  if (!type || (target.namespace !== '' && !type.namespaced)) {
+    const builtIn = BUILT_IN.some(each => each.group === target.group)
+    if (builtIn) throw noSuchResource()
+    return { code: 404, body: NO_PAGE, contentType: 'text/plain; charset=utf-8' }
+  }
   if (target.subresource === '') {
     if (!type.verbs.includes(verb)) throw methodNotAllowed()
   } else {
     const subresource = type.subresources.find(each => each.name === target.subresource)
-    if (!subresource) throw noSuchResource()
-    if (!subresource.verbs.includes(verb)) throw methodNotAllowed()
+    if (!subresource) throw type.custom ? notFound(type, target.name) : noSuchResource()
+    if (!subresource.verbs.includes(verb)) throw type.custom ? verbNotSupported(type, verb) : methodNotAllowed()
   }
   if (type.namespaced && target.namespace === '' && !['list', 'watch', 'deletecollection'].includes(verb)) throw methodNotAllowed()
   if (verb !== 'watch') return perform(context, request, verb, type, target)

@@ -52,12 +52,9 @@ const ruleFault = (schema: JSONSchemaProps, rule: unknown, self: unknown, old: u
   if (!read || (read.usesOld && old === undefined)) return undefined
   const scope = { self, ...(old === undefined ? {} : { oldSelf: old }) }
   const field = `${path}${textAt(rule, 'fieldPath')}`
-  const value = schema.type === 'object' || schema.type === 'array' ? schema.type : self
-  const fault = (detail: string): FieldFault => ({
-    field,
-    reason: 'FieldValueInvalid',
-    message: `Invalid value: ${shown(value)}: ${detail}`,
-  })
+  // Objects and lists are not shown: they would fill the screen.
+  const value = schema.type === 'object' || schema.type === 'array' ? '' : `: ${shown(self)}`
+  const fault = (detail: string): FieldFault => ({ field, reason: 'FieldValueInvalid', message: `Invalid value${value}: ${detail}` })
   try {
     return read.evaluate(scope) === true ? undefined : fault(messageOf(rule, scope))
   } catch (error) {

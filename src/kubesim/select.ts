@@ -115,10 +115,12 @@ export const fieldSelector = (type: ResourceType, selector: string): Selects => 
     .map(term => {
       const [, field = '', operator, value = ''] = /^([^=!]*?)(==|=|!=)(.*)$/.exec(term) ?? []
       if (!operator) throw badRequest(`invalid selector: '${selector}'; can't understand '${term}'`)
-      const [resource, api] = [type.plural, `${type.group}/${type.version}`]
       if (!known.includes(field)) {
-        const found = `Unable to find "${api}, Resource=${resource}" that match label selector "", field selector "${selector}"`
-        throw badRequest(`${found}: field label not supported: ${field}`)
+        throw badRequest(
+          type.custom || known.length > 2
+            ? `field label not supported: ${field}`
+            : `"${field}" is not a known field selector: only "metadata.name", "metadata.namespace"`,
+        )
       }
       return (object: KubeObject) => (fieldValue(object, field) === value) === (operator !== '!=')
     })

@@ -12,7 +12,8 @@ import { establishedCrd } from './crd-status.ts'
 import { aggregated, aggregatedVersion, apiGroup, apiGroups, apiResources, coreVersions } from './discovery.ts'
 import { createPages } from './list.ts'
 import { openApiDocument, openApiIndex } from './openapi.ts'
-import { badRequest, noSuchResource, Refusal, unauthorized, unsupportedMediaType } from './refusal.ts'
+import { badRequest, NO_PAGE, noSuchResource, Refusal, unauthorized, unsupportedMediaType } from './refusal.ts'
+import { fromProtobuf, PROTOBUF } from './protobuf.ts'
 import type { Evict } from './remove.ts'
 import type { Answer, Context, Request } from './resource-requests.ts'
 import { answerResource } from './resource-requests.ts'
@@ -93,6 +94,11 @@ const JSON_TYPES = ['', 'application/json', ...PATCH_TYPES]
 
 const parsed = (contentType: string, body: Buffer): unknown => {
   if (body.length === 0) return undefined
+  if (contentType === PROTOBUF) {
+    const object = fromProtobuf(body)
+    if (!object) throw unsupportedMediaType(['application/json'])
+    return object
+  }
   if (!JSON_TYPES.includes(contentType)) throw unsupportedMediaType(['application/json'])
   try {
     return JSON.parse(body.toString('utf8'))
@@ -121,8 +127,10 @@ const answerGeneral = (context: Context, request: Request, version: string, addr
   const types = context.catalog.types()
   const parts = request.path.split('/').filter(part => part !== '')
   const found = (body: unknown): Answer => {
-    if (body === undefined) throw noSuchResource()
-    return { code: 200, body }
+    if (body !== undefined) return { code: 200, body }
+    // The core group knows that it lacks something; elsewhere nobody is there to say so.
+    if (request.path.startsWith('/api/')) throw noSuchResource()
+    return NOWHERE
   }
   const [root, second, third] = parts
   switch (root) {
@@ -141,15 +149,21 @@ const answerGeneral = (context: Context, request: Request, version: string, addr
     case 'apis': {
       const core = root === 'api'
       const wanted = aggregatedVersion(request.accept)
-      if (parts.length === 1) return found(wanted ? aggregated(types, core, wanted) : core ? coreVersions(address) : apiGroups(types))
+      if (parts.length === 1 && wanted) {
+        const contentType = `application/json;g=apidiscovery.k8s.io;v=${wanted};as=APIGroupDiscoveryList`
+        return { code: 200, body: aggregated(types, core, wanted), contentType }
+      }
+      if (parts.length === 1) return found(core ? coreVersions(address) : apiGroups(types))
       if (core) return parts.length === 2 ? found(apiResources(types, '', second ?? '')) : undefined
       if (parts.length === 2) return found(apiGroup(types, second ?? ''))
       return parts.length === 3 ? found(apiResources(types, second ?? '', third ?? '')) : undefined
     }
     default:
-      throw noSuchResource()
+      return NOWHERE
   }
 }
+
+const NOWHERE: Answer = { code: 404, body: NO_PAGE, contentType: 'text/plain; charset=utf-8' }
 
 const sendBody = (request: IncomingMessage, response: ServerResponse, code: number, body: unknown, type = 'application/json'): void => {
   if (response.headersSent) {
@@ -211,7 +225,7 @@ export const serveKubernetes = async (options: ServeOptions): Promise<ServedKube
     const general = answerGeneral(context, request, options.version, address)
     if (typeof general === 'string') return sendBody(incoming, response, 200, general, 'text/plain; charset=utf-8')
     const answer = general ?? answerResource(context, request, response)
-    if (answer) sendBody(incoming, response, answer.code, answer.body)
+    if (answer) sendBody(incoming, response, answer.code, answer.body, answer.contentType)
     else options.observe?.(seen(incoming, url, user.name, 200))
   }
 

@@ -27,13 +27,8 @@ export const strategicPatch = (kind: string, document: unknown, patch: unknown, 
     }
     if (field.startsWith('$')) continue
     if (value === null) delete result[field]
-    else if (Array.isArray(value)) result[field] = mergeList(kind, result[field], value, [...path, field])
+    else if (Array.isArray(value)) result[field] = mergeList(kind, result[field], value, [...path, field], patch[`${ORDER}${field}`])
     else result[field] = strategicPatch(kind, result[field], value, [...path, field])
-  }
-  for (const [field, order] of Object.entries(patch)) {
-    if (!field.startsWith(ORDER) || !Array.isArray(order)) continue
-    const target = field.slice(ORDER.length)
-    if (Array.isArray(result[target])) result[target] = ordered(result[target], order, patchKeys(kind, [...path, target]))
   }
   return result
 }
@@ -46,11 +41,12 @@ const sameItem = (keys: readonly string[], a: unknown, b: unknown): boolean => {
   return isFields(a) && isFields(b) && keys.every(key => a[key] !== undefined && same(a[key], b[key]))
 }
 
-const mergeList = (kind: string, current: unknown, patch: readonly unknown[], path: readonly string[]): unknown => {
+const mergeList = (kind: string, current: unknown, patch: readonly unknown[], path: readonly string[], order: unknown): unknown => {
   const keys = patchKeys(kind, path)
   const directive = patch.find(item => isFields(item) && item[PATCH] === 'replace' && Object.keys(item).length === 1)
   if (!keys || directive) return patch.filter(item => item !== directive)
-  let result: unknown[] = Array.isArray(current) ? [...(current as unknown[])] : []
+  const before: readonly unknown[] = Array.isArray(current) ? current : []
+  let result: unknown[] = [...before]
   for (const item of patch) {
     const at = result.findIndex(each => sameItem(keys, each, item))
     if (isFields(item) && item[PATCH] === 'delete') {
@@ -58,20 +54,22 @@ const mergeList = (kind: string, current: unknown, patch: readonly unknown[], pa
     } else if (at < 0) result.push(isFields(item) ? strategicPatch(kind, {}, item, path) : item)
     else if (keys[0] !== '') result[at] = strategicPatch(kind, result[at], item, path)
   }
-  return result
+  return ordered(result, Array.isArray(order) ? order : patch, before, keys)
 }
 
-/** The items that the order names in that order; the others stay behind the item that they followed. */
-const ordered = (list: readonly unknown[], order: readonly unknown[], keys: readonly string[] | undefined): unknown[] => {
-  if (!keys) return [...list]
-  const rank = (item: unknown): number => order.findIndex(each => sameItem(keys, each, item))
-  let last = -1
-  return list
-    .map((item, at) => {
-      const own = rank(item)
-      if (own >= 0) last = own
-      return { item, rank: own >= 0 ? own : last + 0.5, at }
-    })
-    .toSorted((a, b) => a.rank - b.rank || a.at - b.at)
-    .map(({ item }) => item)
+/**
+ * The items that the patch names in its order, among the others in theirs: one of the others comes before one of the patch only where it
+ * stood before it in the list as it was.
+ */
+const ordered = (list: readonly unknown[], order: readonly unknown[], before: readonly unknown[], keys: readonly string[]): unknown[] => {
+  const placeIn = (items: readonly unknown[], item: unknown): number => items.findIndex(each => sameItem(keys, each, item))
+  const named = list.filter(item => placeIn(order, item) >= 0).toSorted((a, b) => placeIn(order, a) - placeIn(order, b))
+  const others = list.filter(item => placeIn(order, item) < 0)
+  const result: unknown[] = []
+  for (const item of named) {
+    const at = placeIn(before, item)
+    while (others.length > 0 && at >= 0 && placeIn(before, others[0]) < at) result.push(others.shift())
+    result.push(item)
+  }
+  return [...result, ...others]
 }

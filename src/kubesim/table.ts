@@ -64,7 +64,7 @@ const layout = (type: ResourceType): { columns: Column[]; cells: (object: KubeOb
 type Included = 'None' | 'Metadata' | 'Object'
 
 const rowObject = (object: KubeObject, include: Included): unknown => {
-  if (include === 'None') return undefined
+  if (include === 'None') return null
   if (include === 'Object') return object
   return { kind: 'PartialObjectMetadata', apiVersion: 'meta.k8s.io/v1', metadata: object.metadata }
 }

@@ -52,7 +52,8 @@ const textFaults = (schema: JSONSchemaProps, text: string, path: string): FieldF
     faults.push(invalidValue(path, text, `${path} in body should match '${pattern}'`))
   }
   if (format === 'date-time' && (!DATE_TIME.test(text) || Number.isNaN(Date.parse(text)))) {
-    faults.push(invalidValue(path, text, `${path} in body must be of type date-time: ${shown(text)}`))
+    const fault = invalidValue(path, text, `${path} in body must be of type date-time: ${shown(text)}`)
+    faults.push({ ...fault, reason: 'FieldValueTypeInvalid' })
   }
   return faults
 }

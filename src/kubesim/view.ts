@@ -16,6 +16,16 @@ const EVENT_FIELDS = [
   ['reportingComponent', 'reportingController'],
 ] as const
 
+/** What an Event shows where nothing was written. */
+const EMPTY_EVENT = {
+  eventTime: null,
+  firstTimestamp: null,
+  lastTimestamp: null,
+  source: {},
+  reportingComponent: '',
+  reportingInstance: '',
+}
+
 const renamed = (object: Fields, pairs: readonly (readonly [string, string])[]): Record<string, unknown> => {
   const names = new Map(pairs)
   return Object.fromEntries(Object.entries(object).map(([field, value]) => [names.get(field) ?? field, value]))
@@ -24,17 +34,28 @@ const renamed = (object: Fields, pairs: readonly (readonly [string, string])[]):
 const seen = new WeakMap<KubeObject, Map<ResourceType, KubeObject>>()
 
 /** A stored object as a resource shows it. Asked often for the same object, so the answer is kept beside it. */
-export const served = (type: ResourceType, object: KubeObject): KubeObject => {
-  const views = seen.get(object) ?? new Map<ResourceType, KubeObject>()
+export const served = (type: ResourceType, kept: KubeObject): KubeObject => {
+  const views = seen.get(kept) ?? new Map<ResourceType, KubeObject>()
   const known = views.get(type)
   if (known) return known
-  const metadata = type.generation ? object.metadata : without(object.metadata, 'generation')
-  const shown = type.group === 'events.k8s.io' ? renamed(object, EVENT_FIELDS) : object
+  const metadata = type.generation ? kept.metadata : without(kept.metadata, 'generation')
+  const object: KubeObject = type.shelf === 'events' ? { ...EMPTY_EVENT, ...kept } : kept
+  // The newer spelling leaves out what is empty.
+  const told = type.group === 'events.k8s.io' ? Object.fromEntries(Object.entries(object).filter(([, value]) => value !== '')) : object
+  const shown = type.group === 'events.k8s.io' ? renamed(told, EVENT_FIELDS) : told
   const view = frozen({ ...shown, kind: type.kind, apiVersion: apiVersionOf(type), metadata }) as KubeObject
   views.set(type, view)
-  seen.set(object, views)
+  seen.set(kept, views)
   return view
 }
+
+const EMPTY_META = ['annotations', 'finalizers', 'labels', 'managedFields', 'ownerReferences']
+
+const isEmpty = (value: unknown): boolean => typeof value === 'object' && value !== null && Object.keys(value).length === 0
+
+/** Some maps and lists do not exist while nothing is in them. */
+const withoutEmpty = (object: Fields, fields: readonly string[]): Fields =>
+  Object.fromEntries(Object.entries(object).filter(([field, value]) => !fields.includes(field) || !isEmpty(value)))
 
 /** An object as a client sent it, as the store keeps it. */
 export const stored = (type: ResourceType, object: Fields): Fields => {
@@ -46,7 +67,12 @@ export const stored = (type: ResourceType, object: Fields): Fields => {
         )
       : object
   const apiVersion = type.shelf === 'events' ? 'v1' : apiVersionOf(type)
-  return { ...back, apiVersion, kind: type.kind }
+  return {
+    ...withoutEmpty(back, type.custom ? [] : ['data', 'binaryData']),
+    apiVersion,
+    kind: type.kind,
+    metadata: withoutEmpty(fieldsAt(back, 'metadata'), EMPTY_META),
+  }
 }
 
 const base64 = (text: unknown): string => Buffer.from(String(text)).toString('base64')

@@ -1,7 +1,7 @@
 import type { ServerResponse } from 'node:http'
 import type { KubeObject, Store, StoreEvent } from '../world/store.ts'
-import { checkVersion } from './list.ts'
-import { fromStore, invalid, Refusal } from './refusal.ts'
+import { checkListOptions, checkVersion } from './list.ts'
+import { fromStore } from './refusal.ts'
 import type { ResourceType } from './resource-types.ts'
 import { apiVersionOf } from './resource-types.ts'
 import type { Selects } from './select.ts'
@@ -11,30 +11,14 @@ import { served } from './view.ts'
 /** Bookmarks come about once a minute and a moment before the end of a watch. */
 export type WatchTimes = { readonly bookmarkEveryMs: number; readonly longestMs: number }
 
-const LIST_OPTIONS = { group: 'meta.k8s.io', plural: 'listoptions', kind: 'ListOptions' }
-
-const checkInitialEvents = (query: URLSearchParams): boolean => {
-  const asked = query.get('sendInitialEvents')
-  const match = query.get('resourceVersionMatch')
-  const refuse = (field: string, message: string): Refusal =>
-    invalid(LIST_OPTIONS, '', [{ field, reason: 'FieldValueForbidden', message: `Forbidden: ${message}` }])
-  if (asked !== null && match === null) {
-    throw refuse('resourceVersionMatch', 'sendInitialEvents requires setting resourceVersionMatch to NotOlderThan')
-  }
-  if (asked === null && match !== null)
-    throw refuse('resourceVersionMatch', 'resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided')
-  return asked === 'true'
-}
-
-/** An event as a selecting watch tells it: what begins to match is added, what ceases to match is deleted. */
-const told = (event: StoreEvent, chosen: Selects, known: Set<string>): StoreEvent | undefined => {
-  const uid = event.object.metadata.uid
-  const matches = chosen(event.object)
-  const was = known.delete(uid)
-  if (event.type === 'DELETED') return was || matches ? event : undefined
-  if (!matches) return was ? { type: 'DELETED', object: event.object } : undefined
-  known.add(uid)
-  return { type: was ? 'MODIFIED' : 'ADDED', object: event.object }
+/** An event as a selecting watch tells it: what begins to match is added, what ceases to match is deleted as it was before. */
+const told = ({ type, object, previous }: StoreEvent, chosen: Selects): StoreEvent | undefined => {
+  if (type === 'DELETED') return chosen(object) ? { type, object } : undefined
+  const [was, is] = [previous !== undefined && chosen(previous), chosen(object)]
+  if (is) return { type: was ? 'MODIFIED' : 'ADDED', object }
+  if (!was || !previous) return undefined
+  const { resourceVersion } = object.metadata
+  return { type: 'DELETED', object: { ...previous, metadata: { ...previous.metadata, resourceVersion } } }
 }
 
 export type Shown = (type: ResourceType, object: KubeObject) => unknown
@@ -56,25 +40,24 @@ export const serveWatch = (
   const within: Selects = object => place.namespace === '' || object.metadata.namespace === place.namespace
   const chosen: Selects = object => within(object) && select(object)
   const asked = query.get('resourceVersion') ?? ''
-  const initialEvents = checkInitialEvents(query)
+  checkListOptions(query, true)
+  const initialEvents = query.get('sendInitialEvents') === 'true'
   const bookmarks = query.get('allowWatchBookmarks') === 'true'
   if (initialEvents) checkVersion(store, asked)
 
-  // Which objects matched before: without it a watch could not tell that one ceased to.
-  const known = new Set<string>()
   const replays = initialEvents || asked === '' || asked === '0'
   let last = asked
   const lines: string[] = []
   let send = (line: string): void => void lines.push(line)
   const sendEvent = (event: { type: string; object: unknown }): void => send(`${JSON.stringify(event)}\n`)
   const bookmark = (resourceVersion: string, annotations?: Record<string, string>): void => {
-    const metadata = { resourceVersion, creationTimestamp: null, ...(annotations ? { annotations } : {}) }
+    const metadata = { resourceVersion, ...(annotations ? { annotations } : {}) }
     const object = { kind: type.kind, apiVersion: apiVersionOf(type), metadata } as unknown as KubeObject
     sendEvent({ type: 'BOOKMARK', object: how.show(type, object) })
   }
   const tell = (event: StoreEvent): void => {
     last = event.object.metadata.resourceVersion
-    const telling = told(event, chosen, known)
+    const telling = told(event, chosen)
     if (telling) sendEvent({ type: telling.type, object: how.show(type, served(type, telling.object)) })
   }
 
@@ -83,16 +66,10 @@ export const serveWatch = (
     last = now.resourceVersion
     for (const object of now.items) {
       if (!chosen(object)) continue
-      known.add(object.metadata.uid)
       sendEvent({ type: 'ADDED', object: how.show(type, served(type, object)) })
     }
     if (initialEvents && bookmarks) bookmark(last, { 'k8s.io/initial-events-end': 'true' })
   } else if (replays) last = now.resourceVersion
-  else {
-    // What matches now and is older than the version asked for did match then: it has not changed since.
-    for (const object of now.items)
-      if (chosen(object) && Number(object.metadata.resourceVersion) <= Number(asked)) known.add(object.metadata.uid)
-  }
   const watch = store.watch(type.shelf, last, tell)
   if (!watch.ok && replays) throw fromStore(type, '', watch.fault)
 

@@ -7,16 +7,16 @@ import { applied } from './apply.ts'
 import { CRD_SHELF } from './catalog.ts'
 import { establishedCrd } from './crd-status.ts'
 import type { Fields } from './fields.ts'
-import { fieldsAt, isFields, textAt, valueAt } from './fields.ts'
+import { fieldsAt, isFields, textAt, valueAt, without } from './fields.ts'
 import type { Leaf } from './field-set.ts'
 import { jsonPatch } from './json-patch.ts'
 import { recordWrite } from './managed-fields.ts'
 import { mergePatch } from './merge-patch.ts'
-import { badRequest, fromStore, invalid, notFound, Refusal, unsupportedMediaType } from './refusal.ts'
+import { badRequest, fromStore, invalid, notFound, Refusal, resourceName, unsupportedMediaType, unsupportedPatch } from './refusal.ts'
 import type { ResourceType } from './resource-types.ts'
 import { apiVersionOf, hasStatus } from './resource-types.ts'
 import { strategicPatch } from './strategic-patch.ts'
-import { invalidValue } from './validate.ts'
+import { invalidValue, required } from './validate.ts'
 import { prepared, preparedUpdate, served, stored } from './view.ts'
 
 /** One write request, past authentication and authorisation. */
@@ -28,6 +28,8 @@ export type Write = {
   readonly user: User
   /** What managedFields call the writer. */
   readonly manager: string
+  /** Whether the client named it itself. */
+  readonly namedManager: boolean
   readonly dryRun: boolean
   /** Strict, Warn or Ignore. */
   readonly strictness: string
@@ -41,8 +43,14 @@ const timestamp = (world: World): string => `${new Date(world.store.now()).toISO
 
 const shapeOf = (type: ResourceType) => ({ kind: type.kind, schema: type.custom?.schema })
 
+/** What a creator owns: not the halves that the server itself begins with. */
+const begun = (type: ResourceType, object: Fields): Fields => {
+  const spoken = hasStatus(type) ? without(object, 'status') : object
+  return type.shelf === 'namespaces' ? without(spoken, 'spec') : spoken
+}
+
 const withManagers = (world: World, write: Write, before: Fields | undefined, after: Fields, owned?: readonly Leaf[]): Fields => {
-  const managed = recordWrite(before, after, {
+  const managed = recordWrite(before, before ? after : begun(write.type, after), {
     manager: {
       name: write.manager,
       operation: owned ? 'Apply' : 'Update',
@@ -53,7 +61,6 @@ const withManagers = (world: World, write: Write, before: Fields | undefined, af
     time: timestamp(world),
     owned,
   })
-  // Who empties the list asks for it to be forgotten, as the real server has it.
   return { ...after, metadata: { ...fieldsAt(after, 'metadata'), managedFields: managed } }
 }
 
@@ -69,7 +76,8 @@ export const createObject = (world: World, write: Write, body: unknown, owned?: 
   const { type } = write
   let object = decoded(type, body, write)
   const metadata = fieldsAt(object, 'metadata')
-  if (textAt(metadata, 'resourceVersion') !== '') throw badRequest('resourceVersion should not be set on objects to be created')
+  if (textAt(metadata, 'resourceVersion') !== '')
+    throw new Refusal(500, undefined, 'resourceVersion should not be set on objects to be created')
   if (type.namespaced && !world.store.get('namespaces', '', write.namespace)) throw notFound(NAMESPACES, write.namespace)
   object = prepared(type, pruned(type, object, write.strictness, write.warn))
   if (type.shelf === CRD_SHELF) object = establishedCrd(object, timestamp(world))
@@ -82,7 +90,7 @@ export const createObject = (world: World, write: Write, body: unknown, owned?: 
     if (world.store.get(type.shelf, write.namespace, name)) {
       throw new Refusal(409, 'AlreadyExists', `${type.shelf} "${name}" already exists`, { name, kind: type.plural })
     }
-    const unsaved = { uid: randomUUID(), creationTimestamp: timestamp(world), generation: 1, resourceVersion: '' }
+    const unsaved = { uid: randomUUID(), creationTimestamp: timestamp(world), generation: 1 }
     return served(type, frozen({ ...draft, metadata: { ...draft.metadata, ...unsaved } }) as KubeObject)
   }
   const result = world.store.create(type.shelf, draft)
@@ -116,9 +124,18 @@ const halves = (write: Write, old: Fields, next: Fields): Fields => {
   return hasStatus(write.type) ? { ...next, status: old['status'] } : next
 }
 
+const checkUid = ({ type, namespace, name }: Write, old: KubeObject, uid: string): void => {
+  if (uid === '' || uid === old.metadata.uid) return
+  const key = ['/registry', type.custom ? type.group : '', type.plural, namespace, name].filter(part => part !== '').join('/')
+  const words = `Precondition failed: UID in precondition: ${uid}, UID in object meta: ${old.metadata.uid}`
+  const message = `Operation cannot be fulfilled on ${resourceName(type)} "${name}": StorageError: invalid object, Code: 4, Key: ${key}, ResourceVersion: 0, AdditionalErrorMsg: ${words}`
+  throw new Refusal(409, 'Conflict', message, { name, ...(type.group === '' ? {} : { group: type.group }), kind: type.plural })
+}
+
 const replace = (world: World, write: Write, current: KubeObject, body: unknown, owned?: readonly Leaf[]): KubeObject => {
   const { type } = write
   const old = served(type, current)
+  checkUid(write, old, textAt(body, 'metadata', 'uid'))
   let next = halves(write, old, preparedUpdate(type, pruned(type, decoded(type, body, write), write.strictness, write.warn)))
   if (type.shelf === CRD_SHELF && write.subresource === '') next = establishedCrd(next, timestamp(world))
   checkObject(type, next, old, world.admission)
@@ -159,8 +176,9 @@ export const replaceObject = (world: World, write: Write, body: unknown): KubeOb
   const current = currentObject(world, write)
   const version = textAt(body, 'metadata', 'resourceVersion')
   if (version === '' && (type.custom || CONDITIONAL.includes(type.plural))) {
-    const zero = type.custom ? 0 : ''
-    throw invalid(type, write.name, [invalidValue('metadata.resourceVersion', zero, 'must be specified for an update')])
+    // The real server names the resource here, not the kind.
+    const named = { ...type, kind: type.plural }
+    throw invalid(named, write.name, [invalidValue('metadata.resourceVersion', 0, 'must be specified for an update')])
   }
   return replace(world, write, current, body)
 }
@@ -171,6 +189,8 @@ export const PATCH_TYPES = [
   'application/strategic-merge-patch+json',
   'application/apply-patch+yaml',
 ]
+
+const CUSTOM_PATCH_TYPES = PATCH_TYPES.filter(each => !each.includes('strategic'))
 
 /** PATCH, by its content type. Answers whether the object was created, which only apply does. */
 export const patchObject = (world: World, write: Write, contentType: string, patch: unknown): { object: KubeObject; created: boolean } => {
@@ -185,10 +205,10 @@ export const patchObject = (world: World, write: Write, contentType: string, pat
       case 'application/merge-patch+json':
         return mergePatch(old, patch)
       case 'application/strategic-merge-patch+json':
-        if (type.custom) throw unsupportedMediaType(PATCH_TYPES.filter(each => !each.includes('strategic')))
+        if (type.custom) throw unsupportedMediaType(CUSTOM_PATCH_TYPES)
         return strategicPatch(type.kind, old, patch)
       default:
-        throw unsupportedMediaType(type.custom ? PATCH_TYPES.filter(each => !each.includes('strategic')) : PATCH_TYPES)
+        throw type.custom ? unsupportedMediaType(CUSTOM_PATCH_TYPES) : unsupportedPatch()
     }
   }
   return { object: replace(world, write, current, changed()), created: false }
@@ -196,6 +216,10 @@ export const patchObject = (world: World, write: Write, contentType: string, pat
 
 const applyObject = (world: World, write: Write, patch: unknown): { object: KubeObject; created: boolean } => {
   const { type } = write
+  if (!write.namedManager) {
+    const options = { group: 'meta.k8s.io', plural: 'patchoptions', kind: 'PatchOptions' }
+    throw invalid(options, '', [{ ...required('fieldManager'), message: 'Required value: is required for apply patch' }])
+  }
   const config = decoded(type, isFields(patch) ? patch : {}, write)
   const manager = {
     name: write.manager,

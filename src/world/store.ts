@@ -38,7 +38,8 @@ export type StoreFault = {
   message: string
 }
 export type StoreResult = { ok: true; value: KubeObject } | { ok: false; fault: StoreFault }
-export type StoreEvent = { type: 'ADDED' | 'MODIFIED' | 'DELETED'; object: KubeObject }
+/** A deleted object carries the version of its deletion. `previous` is the object before, where there was one. */
+export type StoreEvent = { type: 'ADDED' | 'MODIFIED' | 'DELETED'; object: KubeObject; previous?: KubeObject }
 
 export type RemoveOptions = { uid?: string; resourceVersion?: string; gracePeriodSeconds?: number }
 
@@ -166,10 +167,11 @@ export const createStore = (options: { now: () => number; random: () => number; 
     const written = frozen({ ...object, metadata: { ...object.metadata, resourceVersion: String(version) } })
     const shelf = shelfOf(resource)
     const key = keyOf(written.metadata.namespace ?? '', written.metadata.name)
+    const previous = shelf.objects.get(key)
     if (type === 'DELETED') shelf.objects.delete(key)
     else shelf.objects.set(key, written)
     if (type !== 'MODIFIED') shelf.order = undefined
-    const change: Change = { version, event: Object.freeze({ type, object: written }) }
+    const change: Change = { version, event: Object.freeze({ type, object: written, ...(previous ? { previous } : {}) }) }
     shelf.history.push(change)
     if (shelf.history.length > historyLength) shelf.lost = shelf.history.shift()?.version ?? shelf.lost
     untold.push({ resource, change })
