@@ -2,7 +2,14 @@
 import { create, type DescMethodServerStreaming, type DescMethodUnary, type MessageInitShape, type MessageShape } from '@bufbuild/protobuf'
 import { type CallOptions, Client, credentials, Metadata, type ServiceError } from '@grpc/grpc-js'
 import { grpcMethod } from '../proto/grpc.ts'
-import { type CertificateAndKey, createTalosCa, createTalosClient, createTalosServer, talosPemToNode, validFor } from '../src/adapters/pki/talos-pki.ts'
+import {
+  type CertificateAndKey,
+  createTalosCa,
+  createTalosClient,
+  createTalosServer,
+  talosPemToNode,
+  validFor,
+} from '../src/adapters/pki/talos-pki.ts'
 import { writeTalosconfig } from '../src/adapters/talos/talosconfig.ts'
 import { serveMachines } from '../src/talossim/serve-machines.ts'
 import { createWorld, type World, type WorldOptions } from '../src/world/cluster.ts'
@@ -14,7 +21,11 @@ export type Machines = {
   readonly ca: CertificateAndKey
   /** Addresses by index of the machine, control planes first. */
   readonly address: (index: number) => string
-  readonly talosconfig: (options?: { readonly roles?: readonly string[]; readonly signedBy?: CertificateAndKey; readonly endpoints?: readonly string[] }) => Promise<string>
+  readonly talosconfig: (options?: {
+    readonly roles?: readonly string[]
+    readonly signedBy?: CertificateAndKey
+    readonly endpoints?: readonly string[]
+  }) => Promise<string>
   /** A client of one machine. */
   readonly client: (index: number, roles?: readonly string[]) => Promise<Client>
   readonly close: () => Promise<void>
@@ -31,7 +42,8 @@ export async function startMachines(options: Omit<WorldOptions, 'addresses'> & {
   const validity = validFor(new Date(Date.now() - hourMs), 48)
   const ca = await createTalosCa({ from: validity.notBefore })
   const certificates: Record<string, CertificateAndKey> = {}
-  for (const { name, addresses } of world.machines) certificates[name] = await createTalosServer({ ca, commonName: name, hosts: addresses, validity })
+  for (const { name, addresses } of world.machines)
+    certificates[name] = await createTalosServer({ ca, commonName: name, hosts: addresses, validity })
   const served = await serveMachines({ world, pki: { acceptedCAs: ca.crt, certificates } })
 
   let last = Date.now()
@@ -51,12 +63,21 @@ export async function startMachines(options: Omit<WorldOptions, 'addresses'> & {
     talosconfig: async ({ roles = ['os:admin'], signedBy, endpoints } = {}) => {
       const { crt, key } = await person(roles, signedBy)
       const controlPlanes = world.machines.filter(m => m.role === 'controlplane').map(m => address(m.index))
-      return writeTalosconfig({ contextName: 'sim', endpoints: endpoints ?? controlPlanes, caPem: signedBy?.crt ?? ca.crt, crtPem: crt, keyPem: key })
+      return writeTalosconfig({
+        contextName: 'sim',
+        endpoints: endpoints ?? controlPlanes,
+        caPem: signedBy?.crt ?? ca.crt,
+        crtPem: crt,
+        keyPem: key,
+      })
     },
     client: async (index, roles = ['os:admin']) => {
       const { crt, key } = await person(roles)
       const secured = credentials.createSsl(Buffer.from(ca.crt), Buffer.from(talosPemToNode(key)), Buffer.from(crt))
-      const client = new Client(`${address(index)}:50000`, secured, { 'grpc.initial_reconnect_backoff_ms': 100, 'grpc.max_reconnect_backoff_ms': 200 })
+      const client = new Client(`${address(index)}:50000`, secured, {
+        'grpc.initial_reconnect_backoff_ms': 100,
+        'grpc.max_reconnect_backoff_ms': 200,
+      })
       clients.push(client)
       return client
     },
@@ -72,7 +93,11 @@ function between(lo: number, hi: number): number {
   return lo + Math.floor(Math.random() * (hi - lo + 1))
 }
 
-type CallSettings = { readonly metadata?: Readonly<Record<string, string | readonly string[]>>; readonly deadlineMs?: number; readonly waitForReady?: boolean }
+type CallSettings = {
+  readonly metadata?: Readonly<Record<string, string | readonly string[]>>
+  readonly deadlineMs?: number
+  readonly waitForReady?: boolean
+}
 
 function prepared({ metadata = {}, deadlineMs = 15_000, waitForReady = false }: CallSettings): [Metadata, CallOptions] {
   const head = new Metadata({ waitForReady })
@@ -90,10 +115,17 @@ export function callUnary<M extends DescMethodUnary>(
   const { path, requestSerialize, responseDeserialize } = grpcMethod(method)
   const message = create(method.input as M['input'], request)
   return new Promise((resolve, reject) => {
-    client.makeUnaryRequest(path, requestSerialize, responseDeserialize, message, ...prepared(settings), (error: ServiceError | null, value?: MessageShape<M['output']>) => {
-      if (error) reject(error)
-      else resolve(value!)
-    })
+    client.makeUnaryRequest(
+      path,
+      requestSerialize,
+      responseDeserialize,
+      message,
+      ...prepared(settings),
+      (error: ServiceError | null, value?: MessageShape<M['output']>) => {
+        if (error) reject(error)
+        else resolve(value!)
+      },
+    )
   })
 }
 

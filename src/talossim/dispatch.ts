@@ -67,10 +67,20 @@ const missingService = (version: string, path: string): string | undefined => {
   return isAtLeast(version, 1, SINCE[service] ?? 0) ? undefined : service
 }
 
-type Caller = { readonly ground: Ground; readonly endpoint: Machine; readonly path: string; readonly roles: ReadonlySet<string>; readonly over: AbortSignal }
+type Caller = {
+  readonly ground: Ground
+  readonly endpoint: Machine
+  readonly path: string
+  readonly roles: ReadonlySet<string>
+  readonly over: AbortSignal
+}
 
 /** Runs a method on one machine: connects, checks the role there, and ends when that machine goes away. */
-const runOn = async <T>(caller: Caller, target: string | undefined, run: (call: Call) => Answer<T> | Promise<Answer<T>>): Promise<Answer<T>> => {
+const runOn = async <T>(
+  caller: Caller,
+  target: string | undefined,
+  run: (call: Call) => Answer<T> | Promise<Answer<T>>,
+): Promise<Answer<T>> => {
   const { ground, endpoint, path, roles } = caller
   const reached = target === undefined ? answer(endpoint) : await reach(ground.site, endpoint, target, caller.over)
   if (!reached.ok) return reached

@@ -21,7 +21,9 @@ export const refuseInstance = (instance: ContainerdInstance | undefined): Refusa
   if (driver === ContainerDriver.CONTAINERD && namespace === ContainerdNamespace.NS_CRI)
     return refuse('InvalidArgument', 'cannot use CRI namespace with containerd driver')
   const isSimulated = driver === ContainerDriver.CRI && namespace === ContainerdNamespace.NS_SYSTEM
-  return isSimulated ? undefined : refuse('Unimplemented', 'the simulation has only the containerd of the CRI with the namespace of the system')
+  return isSimulated
+    ? undefined
+    : refuse('Unimplemented', 'the simulation has only the containerd of the CRI with the namespace of the system')
 }
 
 const list: StreamHandler<typeof methods.list> = async ({ site, machine }, request, send) => {

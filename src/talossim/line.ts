@@ -103,9 +103,9 @@ export const createLine = (address: { readonly host: string; readonly port: numb
     become,
     hangUp: () => {
       const ended = [...connections]
-    setTimeout(() => {
-      for (const { machineEnd } of ended) machineEnd.destroy()
-    }, LAST_WORDS_MS)
+      setTimeout(() => {
+        for (const { machineEnd } of ended) machineEnd.destroy()
+      }, LAST_WORDS_MS)
     },
     close: () => become('closed'),
   }

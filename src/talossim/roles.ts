@@ -1,6 +1,13 @@
 import type { PeerCertificate } from 'node:tls'
 
-export type TalosRole = 'os:admin' | 'os:operator' | 'os:reader' | 'os:etcd:backup' | 'os:image:verifier' | 'os:meta:writer' | 'os:impersonator'
+export type TalosRole =
+  | 'os:admin'
+  | 'os:operator'
+  | 'os:reader'
+  | 'os:etcd:backup'
+  | 'os:image:verifier'
+  | 'os:meta:writer'
+  | 'os:impersonator'
 
 const LETTERS: Readonly<Record<string, TalosRole>> = {
   A: 'os:admin',

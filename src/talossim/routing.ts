@@ -11,7 +11,13 @@ export type Route =
   | { readonly to: 'one'; readonly target: string }
   | { readonly to: 'many'; readonly targets: readonly string[] }
 
-const FANS_OUT = ['/machine.MachineService/', '/cluster.ClusterService/', '/inspect.InspectService/', '/storage.StorageService/', '/time.TimeService/']
+const FANS_OUT = [
+  '/machine.MachineService/',
+  '/cluster.ClusterService/',
+  '/inspect.InspectService/',
+  '/storage.StorageService/',
+  '/time.TimeService/',
+]
 
 /** HTTP/2 may have joined several values of one key. */
 export const valuesOf = (metadata: Metadata, key: string): readonly string[] =>

@@ -6,7 +6,12 @@ import { ContainerdNamespace, ContainerDriver } from '../../proto/gen/common/com
 import { EventType, State } from '../../proto/gen/cosi/resource/state_pb.ts'
 import { ImageService, ImageServicePullLayerProgress_Status as LayerStatus } from '../../proto/gen/machine/image_pb.ts'
 import { LifecycleService } from '../../proto/gen/machine/lifecycle_pb.ts'
-import { ApplyConfigurationRequest_Mode as Mode, MachineService, RebootRequest_Mode, SequenceEventSchema } from '../../proto/gen/machine/machine_pb.ts'
+import {
+  ApplyConfigurationRequest_Mode as Mode,
+  MachineService,
+  RebootRequest_Mode,
+  SequenceEventSchema,
+} from '../../proto/gen/machine/machine_pb.ts'
 import { MachineStatusSpecSchema } from '../../proto/gen/talos/resource/definitions/runtime/runtime_pb.ts'
 import { callStream, callUnary, type Machines, startMachines } from '../../test/machines-on-the-wire.ts'
 
@@ -49,12 +54,18 @@ describe('LifecycleService and ImageService', () => {
     const before = world.machine(0).bootID
 
     const early = callStream(cp, lifecycle.upgrade, { containerd, source: { imageName: NEW } })
-    expect(await early.ended).toMatchObject({ code: status.INTERNAL, details: expect.stringContaining('not found in containerd store') as string })
+    expect(await early.ended).toMatchObject({
+      code: status.INTERNAL,
+      details: expect.stringContaining('not found in containerd store') as string,
+    })
 
     const pulling = callStream(cp, image.pull, { containerd, imageRef: NEW })
     expect(await pulling.ended).toBeUndefined()
     const name = pulling.messages.at(-1)?.response
-    expect(name).toEqual({ case: 'name', value: expect.stringMatching(/^ghcr\.io\/siderolabs\/installer:v1\.13\.9@sha256:[0-9a-f]{64}$/) as string })
+    expect(name).toEqual({
+      case: 'name',
+      value: expect.stringMatching(/^ghcr\.io\/siderolabs\/installer:v1\.13\.9@sha256:[0-9a-f]{64}$/) as string,
+    })
     const progress = pulling.messages.flatMap(({ response }) => (response.case === 'pullProgress' ? [response.value.progress!] : []))
     expect(progress.map(p => p.status)).toEqual([LayerStatus.DOWNLOADING, LayerStatus.DOWNLOADING, LayerStatus.EXTRACT_COMPLETE])
     expect(progress.at(-1)?.offset).toBe(progress.at(-1)?.total)
@@ -63,7 +74,7 @@ describe('LifecycleService and ImageService', () => {
     expect(await again.ended).toBeUndefined()
     expect(again.messages.map(m => m.response.case)).toEqual(['name'])
 
-    const installing = callStream(cp, lifecycle.upgrade, { containerd, source: { imageName: String(name?.value) } })
+    const installing = callStream(cp, lifecycle.upgrade, { containerd, source: { imageName: name?.case === 'name' ? name.value : '' } })
     expect(await installing.ended).toBeUndefined()
     expect(installing.messages.slice(0, -1).every(m => m.progress?.response.case === 'message')).toBe(true)
     expect(installing.messages.at(-1)?.progress?.response).toEqual({ case: 'exitCode', value: 0 })
@@ -107,7 +118,12 @@ describe('LifecycleService and ImageService', () => {
       const pulling = callStream(reader, image.pull, { containerd, imageRef: NEW }, { metadata })
       expect(await pulling.ended).toMatchObject({ code: status.UNIMPLEMENTED, details: 'unknown service machine.ImageService' })
     }
-    const installing = callStream(await client(1), lifecycle.upgrade, { containerd, source: { imageName: NEW } }, { metadata: { node: address(0) } })
+    const installing = callStream(
+      await client(1),
+      lifecycle.upgrade,
+      { containerd, source: { imageName: NEW } },
+      { metadata: { node: address(0) } },
+    )
     expect(await installing.ended).toMatchObject({ code: status.INTERNAL })
   })
 })
@@ -187,7 +203,8 @@ describe('reaching a machine', () => {
     expect(await host(cp, { nodes: [address(1), address(3)] })).toEqual([`${address(1)} cp-2`, `${address(3)} wk-1`])
     expect(await host(worker, { node: address(3) })).toEqual([' wk-1'])
     expect(await host(worker, { nodes: ['WK-1'] })).toEqual([' wk-1'])
-    const refused = async (from: typeof cp, metadata: Record<string, string | readonly string[]>) => (await refusal(callUnary(from, machine.hostname, {}, { metadata }))).code
+    const refused = async (from: typeof cp, metadata: Record<string, string | readonly string[]>) =>
+      (await refusal(callUnary(from, machine.hostname, {}, { metadata }))).code
     expect(await refused(worker, { node: address(0) })).toBe(status.PERMISSION_DENIED)
     expect(await refused(worker, { nodes: [address(3), address(0)] })).toBe(status.PERMISSION_DENIED)
     expect(await refused(cp, { node: [address(0), address(1)] })).toBe(status.INVALID_ARGUMENT)
@@ -207,7 +224,8 @@ test('roles decide, at the machine that serves', async () => {
     forfeit: (c, metadata) => callUnary(c, machine.etcdForfeitLeadership, {}, { metadata }),
     get: (c, metadata) => callUnary(c, state.get, { ...MACHINE_STATUS, id: 'machine' }, { metadata }),
     config: (c, metadata) => callUnary(c, state.get, config, { metadata }),
-    read: (c, metadata) => callStream(c, machine.read, { path: '/etc/hostname' }, { metadata }).ended.then(error => (error ? Promise.reject(error) : 'read')),
+    read: (c, metadata) =>
+      callStream(c, machine.read, { path: '/etc/hostname' }, { metadata }).ended.then(error => (error ? Promise.reject(error) : 'read')),
   }
   const allowed: Record<string, string[]> = {
     'os:admin': ['version', 'etcd', 'forfeit', 'get', 'config', 'read'],
@@ -234,7 +252,9 @@ test('roles decide, at the machine that serves', async () => {
   const apid = await client(0, ['os:impersonator'])
   await callUnary(apid, machine.version, {}, { metadata: { 'talos-role': 'os:reader' } })
   const liar = await client(0, ['os:nonsense'])
-  expect(await refusal(callUnary(liar, machine.version, {}, { metadata: { 'talos-role': 'os:admin' } }))).toMatchObject({ code: status.PERMISSION_DENIED })
+  expect(await refusal(callUnary(liar, machine.version, {}, { metadata: { 'talos-role': 'os:admin' } }))).toMatchObject({
+    code: status.PERMISSION_DENIED,
+  })
 })
 
 describe('resources', () => {
@@ -257,7 +277,10 @@ describe('resources', () => {
     while (!down()) world.schedule.step(world.schedule.now() + 60_000)
     const resumed = callStream(cp, state.watch, { ...services, options: { startFromBookmark: bookmark }, apiVersion: 1 })
     await vi.waitFor(() => expect(resumed.messages.length).toBeGreaterThan(1), 5000)
-    expect(resumed.messages[1]?.event[0]).toMatchObject({ eventType: EventType.DESTROYED, resource: { metadata: { id: 'kubelet', version: '1' } } })
+    expect(resumed.messages[1]?.event[0]).toMatchObject({
+      eventType: EventType.DESTROYED,
+      resource: { metadata: { id: 'kubelet', version: '1' } },
+    })
     resumed.cancel()
     const stranger = callStream(cp, state.watch, { ...services, options: { startFromBookmark: new Uint8Array([1, 2]) }, apiVersion: 1 })
     expect(await stranger.ended).toMatchObject({ code: status.FAILED_PRECONDITION })
@@ -268,14 +291,26 @@ describe('resources', () => {
     const worker = await client(3)
     const watching = callStream(worker, state.watch, { ...MACHINE_STATUS, id: 'machine', apiVersion: 1 })
     const stages = () =>
-      watching.messages.flatMap(m => m.event.map(e => `${eventName(e.eventType)} ${fromBinary(MachineStatusSpecSchema, e.resource?.spec?.protoSpec ?? new Uint8Array()).stage} v${e.resource?.metadata?.version ?? ''}`))
+      watching.messages.flatMap(m =>
+        m.event.map(
+          e =>
+            `${eventName(e.eventType)} ${fromBinary(MachineStatusSpecSchema, e.resource?.spec?.protoSpec ?? new Uint8Array()).stage} v${e.resource?.metadata?.version ?? ''}`,
+        ),
+      )
     await vi.waitFor(() => expect(stages()).toEqual(['CREATED 4 v1']), 5000)
     await callUnary(worker, machine.reboot, {})
     await vi.waitFor(() => expect(stages()).toEqual(['CREATED 4 v1', 'UPDATED 5 v2']), 5000)
     expect(watching.messages.at(-1)?.event[0]?.old?.metadata?.version).toBe('1')
     expect(world.machine(3).stage).toBe('rebooting')
     const absent = callStream(worker, state.watch, { ...MACHINE_STATUS, id: 'nobody', apiVersion: 1 })
-    await vi.waitFor(() => expect(absent.messages[1]?.event[0]).toMatchObject({ eventType: EventType.DESTROYED, resource: { metadata: { version: 'undefined' }, spec: {} } }), 5000)
+    await vi.waitFor(
+      () =>
+        expect(absent.messages[1]?.event[0]).toMatchObject({
+          eventType: EventType.DESTROYED,
+          resource: { metadata: { version: 'undefined' }, spec: {} },
+        }),
+      5000,
+    )
   })
 
   test('lists are in order and can be narrowed; what is not there is refused', async () => {
@@ -291,12 +326,19 @@ describe('resources', () => {
     expect(await ids({ idQuery: { regexp: '^wk' } })).toEqual(['wk-1'])
     expect(await ids({ labelQuery: [{ terms: [{ key: 'a', op: 0 }] }] })).toEqual([])
     expect(await ids({ labelQuery: [{ terms: [{ key: 'a', op: 0, invert: true }] }] })).toHaveLength(4)
-    expect(await callStream(cp, state.list, { ...members, options: { idQuery: { regexp: '(' } } }).ended).toMatchObject({ code: status.INVALID_ARGUMENT })
+    expect(await callStream(cp, state.list, { ...members, options: { idQuery: { regexp: '(' } } }).ended).toMatchObject({
+      code: status.INVALID_ARGUMENT,
+    })
     const bootID = { namespace: 'runtime', type: 'BootIDs.runtime.talos.dev', id: 'boot-id' }
     expect((await callUnary(cp, state.get, bootID)).resource?.spec?.yamlSpec).toMatch(/^bootID: [0-9a-f-]{36}\n$/)
-    expect(await refusal(callUnary(await client(1), state.get, bootID))).toMatchObject({ code: status.PERMISSION_DENIED, details: expect.stringContaining('is not supported') as string })
+    expect(await refusal(callUnary(await client(1), state.get, bootID))).toMatchObject({
+      code: status.PERMISSION_DENIED,
+      details: expect.stringContaining('is not supported') as string,
+    })
     expect(await refusal(callUnary(cp, state.get, { ...members, id: 'x' }))).toMatchObject({ code: status.NOT_FOUND })
-    expect(await refusal(callUnary(cp, state.destroy, { ...members, id: 'cp-1' }))).toMatchObject({ details: 'write access is not allowed' })
+    expect(await refusal(callUnary(cp, state.destroy, { ...members, id: 'cp-1' }))).toMatchObject({
+      details: 'write access is not allowed',
+    })
   })
 })
 
@@ -326,7 +368,9 @@ test('etcd calls wait for an etcd that answers', async () => {
   world.etcd.stop(world.machine(1))
   expect(await refusal(callUnary(cp, machine.etcdStatus, {}, { deadlineMs: 200 }))).toMatchObject({ code: status.DEADLINE_EXCEEDED })
   expect((await callUnary(cp, machine.etcdMemberList, {})).messages[0]?.members).toHaveLength(3)
-  expect(await refusal(callUnary(cp, machine.etcdMemberList, { queryLocal: true }, { deadlineMs: 200 }))).toMatchObject({ code: status.DEADLINE_EXCEEDED })
+  expect(await refusal(callUnary(cp, machine.etcdMemberList, { queryLocal: true }, { deadlineMs: 200 }))).toMatchObject({
+    code: status.DEADLINE_EXCEEDED,
+  })
   const waiting = callUnary(cp, machine.etcdStatus, {})
   const arrived = callUnary(cp, machine.hostname, {})
   await arrived
@@ -348,7 +392,10 @@ describe('a new machine configuration', () => {
     const changed = `# by hand\n${before.replace(/image: \S*installer\S*/, `image: ${NEW}`)}`
     expect((await apply(cp, changed, Mode.NO_REBOOT, true)).modeDetails).toContain(`+    image: ${NEW}`)
     expect(world.machine(0).config).toBe(before)
-    expect(await apply(cp, changed, Mode.NO_REBOOT)).toMatchObject({ mode: Mode.NO_REBOOT, modeDetails: 'Applied configuration without a reboot' })
+    expect(await apply(cp, changed, Mode.NO_REBOOT)).toMatchObject({
+      mode: Mode.NO_REBOOT,
+      modeDetails: 'Applied configuration without a reboot',
+    })
     expect(world.machine(0).config).toBe(changed)
     const config = await callUnary(cp, state.get, { namespace: 'config', type: 'MachineConfigs.config.talos.dev', id: 'v1alpha1' })
     expect(Buffer.from(config.resource?.spec?.protoSpec ?? []).toString()).toContain(changed)
@@ -359,7 +406,10 @@ describe('a new machine configuration', () => {
     const { world, client } = await start({ speed: 0 })
     const cp = await client(0)
     const changed = world.machine(0).config.replace('machine:\n', 'machine:\n  env:\n    A: b\n')
-    expect(await refusal(apply(cp, changed, Mode.NO_REBOOT))).toMatchObject({ code: status.INVALID_ARGUMENT, details: expect.stringContaining('immediate mode') as string })
+    expect(await refusal(apply(cp, changed, Mode.NO_REBOOT))).toMatchObject({
+      code: status.INVALID_ARGUMENT,
+      details: expect.stringContaining('immediate mode') as string,
+    })
     expect(await apply(cp, changed, Mode.AUTO, true)).toMatchObject({ mode: Mode.REBOOT })
     expect(world.machine(0).stage).toBe('running')
   })
@@ -383,7 +433,10 @@ test('small facts', async () => {
   expect(text(reading.messages)).toBe(`${world.machine(0).bootID}\n`)
   const everywhere = callStream(cp, machine.read, { path: '/etc/hostname' }, { metadata: { nodes: [address(1), address(3)] } })
   expect(await everywhere.ended).toBeUndefined()
-  expect(everywhere.messages.map(m => `${m.metadata?.hostname} ${text([m])}`).sort()).toEqual([`${address(1)} cp-2\n`, `${address(3)} wk-1\n`])
+  expect(everywhere.messages.map(m => `${m.metadata?.hostname} ${text([m])}`).sort()).toEqual([
+    `${address(1)} cp-2\n`,
+    `${address(3)} wk-1\n`,
+  ])
   const stat = await callUnary(cp, machine.systemStat, {})
   expect(stat.messages[0]?.bootTime).toBe(BigInt(Math.floor(world.machine(0).bootedAt / 1000)))
   world.journal.write('cp-1', 'something', 'to say')

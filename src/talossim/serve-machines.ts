@@ -52,8 +52,16 @@ const bind = (methods: Readonly<Record<string, Bound>>, ground: Ground, endpoint
 
 const serverOf = (ground: Ground, endpoint: Machine): Server => {
   const server = new Server({ 'grpc.max_receive_message_length': MAX_MESSAGE_BYTES, 'grpc.max_send_message_length': MAX_MESSAGE_BYTES })
-  const add = (service: ServiceDefinition, methods: object): void => server.addService(service, bind(methods as Record<string, Bound>, ground, endpoint))
-  add(grpcService(MachineService), { ...factMethods, ...logMethods, ...eventMethods, ...etcdMethods, ...actionMethods, ...configurationMethods })
+  const add = (service: ServiceDefinition, methods: object): void =>
+    server.addService(service, bind(methods as Record<string, Bound>, ground, endpoint))
+  add(grpcService(MachineService), {
+    ...factMethods,
+    ...logMethods,
+    ...eventMethods,
+    ...etcdMethods,
+    ...actionMethods,
+    ...configurationMethods,
+  })
   // Machines of every version have them here: apid forwards what it does not know itself, and the target's version decides.
   add(grpcService(ImageService), imageMethods)
   add(grpcService(LifecycleService), lifecycleMethods)

@@ -1,9 +1,17 @@
 import type { MessageInitShape } from '@bufbuild/protobuf'
-import { MachineConfigSpecSchema, MachineType as ConfigMachineType, MachineTypeSpecSchema } from '../../../proto/gen/resource/config/config_pb.ts'
+import {
+  MachineConfigSpecSchema,
+  MachineType as ConfigMachineType,
+  MachineTypeSpecSchema,
+} from '../../../proto/gen/resource/config/config_pb.ts'
 import { IdentitySpecSchema, InfoSpecSchema, MemberSpecSchema } from '../../../proto/gen/talos/resource/definitions/cluster/cluster_pb.ts'
 import { MachineType, NethelpersAddressSortAlgorithm } from '../../../proto/gen/talos/resource/definitions/enums/enums_pb.ts'
 import { MemberSpecSchema as EtcdMemberSpecSchema, SpecSpecSchema } from '../../../proto/gen/talos/resource/definitions/etcd/etcd_pb.ts'
-import { HostnameStatusSpecSchema, NodeAddressSpecSchema, StatusSpecSchema } from '../../../proto/gen/talos/resource/definitions/network/network_pb.ts'
+import {
+  HostnameStatusSpecSchema,
+  NodeAddressSpecSchema,
+  StatusSpecSchema,
+} from '../../../proto/gen/talos/resource/definitions/network/network_pb.ts'
 import type { Machine } from '../../world/machine.ts'
 import { versionOf } from '../../world/machine.ts'
 import { isAtLeast, releaseOf } from '../../world/releases.ts'
@@ -27,7 +35,14 @@ const member = (machine: Machine): Drawn => {
     operatingSystem,
   }
   if (isControlPlane(machine)) init.controlPlane = { apiServerPort: BigInt(API_SERVER_PORT) }
-  const yaml = { nodeId, addresses, hostname, machineType: role, operatingSystem, ...(isControlPlane(machine) ? { controlPlane: { port: API_SERVER_PORT } } : {}) }
+  const yaml = {
+    nodeId,
+    addresses,
+    hostname,
+    machineType: role,
+    operatingSystem,
+    ...(isControlPlane(machine) ? { controlPlane: { port: API_SERVER_PORT } } : {}),
+  }
   return drawn(machine.name, MemberSpecSchema, init, yaml)
 }
 
@@ -62,14 +77,29 @@ const etcdSpec = (machine: Machine): readonly Drawn[] => {
     drawn(
       'etcd',
       SpecSpecSchema,
-      { name: machine.hostname, advertisedAddresses: machine.addresses.map(a => ({ ip: ipBytes(a) })), image, listenPeerAddresses: any, listenClientAddresses: any },
-      { name: machine.hostname, advertisedAddresses: machine.addresses, listenPeerAddresses: ['0.0.0.0'], listenClientAddresses: ['0.0.0.0'], image, extraArgs: {} },
+      {
+        name: machine.hostname,
+        advertisedAddresses: machine.addresses.map(a => ({ ip: ipBytes(a) })),
+        image,
+        listenPeerAddresses: any,
+        listenClientAddresses: any,
+      },
+      {
+        name: machine.hostname,
+        advertisedAddresses: machine.addresses,
+        listenPeerAddresses: ['0.0.0.0'],
+        listenClientAddresses: ['0.0.0.0'],
+        image,
+        extraArgs: {},
+      },
     ),
   ]
 }
 
 /** With and without a filter; no address belongs to pods or services. */
-const ADDRESS_SETS = ['accumulative', 'current', 'default', 'routed'].flatMap(name => (name === 'default' ? [name] : [name, `${name}-no-k8s`, `${name}-only-k8s`]))
+const ADDRESS_SETS = ['accumulative', 'current', 'default', 'routed'].flatMap(name =>
+  name === 'default' ? [name] : [name, `${name}-no-k8s`, `${name}-only-k8s`],
+)
 const PREFIX_LENGTH = 24
 
 const nodeAddresses = (machine: Machine): readonly Drawn[] =>
@@ -115,7 +145,12 @@ export const clusterKinds: readonly ResourceKind[] = [
     display: 'Member',
     namespace: 'cluster',
     owner: 'cluster.MemberController',
-    columns: () => [['Hostname', '{.hostname}'], ['Machine Type', '{.machineType}'], ['OS', '{.operatingSystem}'], ['Addresses', '{.addresses}']],
+    columns: () => [
+      ['Hostname', '{.hostname}'],
+      ['Machine Type', '{.machineType}'],
+      ['OS', '{.operatingSystem}'],
+      ['Addresses', '{.addresses}'],
+    ],
     since: 0,
     draw: site => site.machines.map(member),
   },
@@ -133,9 +168,14 @@ export const clusterKinds: readonly ResourceKind[] = [
     display: 'Info',
     namespace: 'cluster',
     owner: 'cluster.InfoController',
-    columns: () => [['Cluster ID', '{.clusterId}'], ['Cluster Name', '{.clusterName}']],
+    columns: () => [
+      ['Cluster ID', '{.clusterId}'],
+      ['Cluster Name', '{.clusterName}'],
+    ],
     since: 4,
-    draw: ({ clusterID: clusterId, clusterName }) => [drawn('current', InfoSpecSchema, { clusterId, clusterName }, { clusterId, clusterName })],
+    draw: ({ clusterID: clusterId, clusterName }) => [
+      drawn('current', InfoSpecSchema, { clusterId, clusterName }, { clusterId, clusterName }),
+    ],
   },
   {
     type: 'EtcdMembers.etcd.talos.dev',
@@ -166,7 +206,10 @@ export const clusterKinds: readonly ResourceKind[] = [
     namespace: 'network',
     owner: 'network.HostnameSpecController',
     aliases: ['hostname'],
-    columns: () => [['Hostname', '{.hostname}'], ['Domainname', '{.domainname}']],
+    columns: () => [
+      ['Hostname', '{.hostname}'],
+      ['Domainname', '{.domainname}'],
+    ],
     since: 0,
     draw: (_, { hostname }) => [drawn('hostname', HostnameStatusSpecSchema, { hostname }, { hostname, domainname: '' })],
   },
@@ -175,7 +218,10 @@ export const clusterKinds: readonly ResourceKind[] = [
     display: 'NodeAddress',
     namespace: 'network',
     owner: 'network.NodeAddressController',
-    columns: version => [['Addresses', '{.addresses}'], ...(isAtLeast(version, 1, 9) ? [['SortAlgorithm', '{.sortAlgorithm}'] as const] : [])],
+    columns: version => [
+      ['Addresses', '{.addresses}'],
+      ...(isAtLeast(version, 1, 9) ? [['SortAlgorithm', '{.sortAlgorithm}'] as const] : []),
+    ],
     since: 0,
     draw: (_, machine) => nodeAddresses(machine),
   },
@@ -185,7 +231,12 @@ export const clusterKinds: readonly ResourceKind[] = [
     namespace: 'network',
     owner: 'network.StatusController',
     aliases: ['netstatus', 'netstatuses'],
-    columns: () => [['Address', '{.addressReady}'], ['Connectivity', '{.connectivityReady}'], ['Hostname', '{.hostnameReady}'], ['Etc', '{.etcFilesReady}']],
+    columns: () => [
+      ['Address', '{.addressReady}'],
+      ['Connectivity', '{.connectivityReady}'],
+      ['Hostname', '{.hostnameReady}'],
+      ['Etc', '{.etcFilesReady}'],
+    ],
     since: 0,
     draw: () => {
       const spec = { addressReady: true, connectivityReady: true, hostnameReady: true, etcFilesReady: true }

@@ -47,7 +47,13 @@ export const ipBytes = (address: string): Uint8Array => {
   if (!address.includes(':')) return Uint8Array.from(address.split('.').map(Number))
   const [head = '', tail] = address.split('::')
   const groups = (text: string): number[] =>
-    text === '' ? [] : text.split(':').flatMap(group => (group.includes('.') ? [...ipBytes(group)] : [Number.parseInt(group, 16) >> 8, Number.parseInt(group, 16) & 255]))
+    text === ''
+      ? []
+      : text
+          .split(':')
+          .flatMap(group =>
+            group.includes('.') ? [...ipBytes(group)] : [Number.parseInt(group, 16) >> 8, Number.parseInt(group, 16) & 255],
+          )
   const [left, right] = [groups(head), groups(tail ?? '')]
   return Uint8Array.from([...left, ...Array.from({ length: 16 - left.length - right.length }, () => 0), ...right])
 }

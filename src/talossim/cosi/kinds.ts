@@ -1,4 +1,8 @@
-import { NamespaceSpecSchema, ResourceDefinitionSpec_Sensitivity, ResourceDefinitionSpecSchema } from '../../../proto/gen/cosi/resource/meta/meta_pb.ts'
+import {
+  NamespaceSpecSchema,
+  ResourceDefinitionSpec_Sensitivity,
+  ResourceDefinitionSpecSchema,
+} from '../../../proto/gen/cosi/resource/meta/meta_pb.ts'
 import { versionOf } from '../../world/machine.ts'
 import { isAtLeast } from '../../world/releases.ts'
 import { clusterKinds } from './cluster-kinds.ts'

@@ -1,12 +1,21 @@
 import type { JsonObject } from '@bufbuild/protobuf'
-import { KubeletStatusSpecSchema, NodeIPSpecSchema, NodenameSpecSchema, NodeStatusSpecSchema, StaticPodStatusSpecSchema } from '../../../proto/gen/talos/resource/definitions/k8s/k8s_pb.ts'
+import {
+  KubeletStatusSpecSchema,
+  NodeIPSpecSchema,
+  NodenameSpecSchema,
+  NodeStatusSpecSchema,
+  StaticPodStatusSpecSchema,
+} from '../../../proto/gen/talos/resource/definitions/k8s/k8s_pb.ts'
 import type { Machine } from '../../world/machine.ts'
 import { readScalar } from '../../world/machine-config.ts'
 import type { Site } from '../../world/site.ts'
 import type { Drawn, ResourceKind } from './kind.ts'
 import { drawn, ipBytes } from './kind.ts'
 
-type Node = { readonly spec?: { readonly unschedulable?: boolean }; readonly status?: { readonly conditions?: readonly { readonly type: string; readonly status: string }[] } }
+type Node = {
+  readonly spec?: { readonly unschedulable?: boolean }
+  readonly status?: { readonly conditions?: readonly { readonly type: string; readonly status: string }[] }
+}
 
 /** The machine reads its own Node with the kubelet's credentials. */
 const nodeStatus = (site: Site, machine: Machine): readonly Drawn[] => {
@@ -58,7 +67,10 @@ export const kubernetesKinds: readonly ResourceKind[] = [
     display: 'NodeStatus',
     namespace: 'k8s',
     owner: 'k8s.NodeStatusController',
-    columns: () => [['Ready', '{.nodeReady}'], ['Unschedulable', '{.unschedulable}']],
+    columns: () => [
+      ['Ready', '{.nodeReady}'],
+      ['Unschedulable', '{.unschedulable}'],
+    ],
     since: 5,
     draw: nodeStatus,
   },
@@ -68,7 +80,9 @@ export const kubernetesKinds: readonly ResourceKind[] = [
     namespace: 'k8s',
     owner: 'k8s.NodeIPController',
     since: 0,
-    draw: (_, { addresses }) => [drawn('kubelet', NodeIPSpecSchema, { addresses: addresses.map(a => ({ ip: ipBytes(a) })) }, { addresses })],
+    draw: (_, { addresses }) => [
+      drawn('kubelet', NodeIPSpecSchema, { addresses: addresses.map(a => ({ ip: ipBytes(a) })) }, { addresses }),
+    ],
   },
   {
     type: 'StaticPodStatuses.kubernetes.talos.dev',

@@ -34,7 +34,8 @@ const holds = (term: LabelTerm, labels: Readonly<Record<string, string>>): boole
 
 /** Which resources a List or Watch asks for: the terms of one label query are all to hold, of several queries any. */
 export const selection = (labels: readonly LabelQuery[], id: IDQuery | undefined): Answer<(resource: Resource) => boolean> => {
-  if (labels.some(query => query.terms.some(term => !OPERATIONS.includes(term.op)))) return refuse('Unimplemented', 'unsupported label query operator')
+  if (labels.some(query => query.terms.some(term => !OPERATIONS.includes(term.op))))
+    return refuse('Unimplemented', 'unsupported label query operator')
   let pattern: RegExp | undefined
   try {
     if (id && id.regexp !== '') pattern = new RegExp(id.regexp)

@@ -1,6 +1,11 @@
 import { ImageCacheConfigSpecSchema } from '../../../proto/gen/talos/resource/definitions/cri/cri_pb.ts'
 import { SystemDiskSpecSchema } from '../../../proto/gen/talos/resource/definitions/block/block_pb.ts'
-import { CriImageCacheCopyStatus, CriImageCacheStatus, RuntimeMachineStage, RuntimeSELinuxState } from '../../../proto/gen/talos/resource/definitions/enums/enums_pb.ts'
+import {
+  CriImageCacheCopyStatus,
+  CriImageCacheStatus,
+  RuntimeMachineStage,
+  RuntimeSELinuxState,
+} from '../../../proto/gen/talos/resource/definitions/enums/enums_pb.ts'
 import { LayerSchema } from '../../../proto/gen/talos/resource/definitions/extensions/extensions_pb.ts'
 import { SystemInformationSpecSchema } from '../../../proto/gen/talos/resource/definitions/hardware/hardware_pb.ts'
 import {
@@ -25,7 +30,17 @@ import type { Drawn, ResourceKind } from './kind.ts'
 import { drawn } from './kind.ts'
 
 /** In the order of their numbers. */
-export const STAGES: readonly MachineStage[] = ['unknown', 'booting', 'installing', 'maintenance', 'running', 'rebooting', 'shutting down', 'resetting', 'upgrading']
+export const STAGES: readonly MachineStage[] = [
+  'unknown',
+  'booting',
+  'installing',
+  'maintenance',
+  'running',
+  'rebooting',
+  'shutting down',
+  'resetting',
+  'upgrading',
+]
 
 /** `name: reason`, as the world says it, in its two parts. */
 export const conditionOf = (text: string): { readonly name: string; readonly reason: string } => {
@@ -69,7 +84,15 @@ const extensions = (machine: Machine): readonly Drawn[] => {
   })
   if (schematic === '') return layers
   const author = `Image Factory (https://${factory})`
-  return [...layers, layer(names.length, { name: 'schematic', version: schematic, author, description: 'Virtual extension which specifies the schematic of the image.' })]
+  return [
+    ...layers,
+    layer(names.length, {
+      name: 'schematic',
+      version: schematic,
+      author,
+      description: 'Virtual extension which specifies the schematic of the image.',
+    }),
+  ]
 }
 
 const securityState = (machine: Machine): readonly Drawn[] => {
@@ -89,7 +112,9 @@ const schematic = (machine: Machine): readonly Drawn[] => {
   const { schematic: schematicId, factory } = runningSlot(machine.disk)
   if (schematicId === '') return []
   const apiUrl = `https://${factory}`
-  return [drawn('image-factory-schematic', ImageFactorySchematicSpecSchema, { schematicId, apiurl: apiUrl }, { schematicId, flavor: '', apiUrl })]
+  return [
+    drawn('image-factory-schematic', ImageFactorySchematicSpecSchema, { schematicId, apiurl: apiUrl }, { schematicId, flavor: '', apiUrl }),
+  ]
 }
 
 const systemDisk = (machine: Machine): readonly Drawn[] => {
@@ -106,7 +131,10 @@ export const runtimeKinds: readonly ResourceKind[] = [
     display: 'MachineStatus',
     namespace: 'runtime',
     owner: 'runtime.MachineStatusController',
-    columns: () => [['Stage', '{.stage}'], ['Ready', '{.status.ready}']],
+    columns: () => [
+      ['Stage', '{.stage}'],
+      ['Ready', '{.status.ready}'],
+    ],
     since: 2,
     draw: machineStatus,
   },
@@ -117,7 +145,8 @@ export const runtimeKinds: readonly ResourceKind[] = [
     owner: 'runtime.BootIDController',
     columns: () => [['Boot ID', '{.bootID}']],
     since: 14,
-    draw: (_, { bootID, platform }) => (platform === 'container' ? [] : [drawn('boot-id', BootIDSpecSchema, { bootId: bootID }, { bootID })]),
+    draw: (_, { bootID, platform }) =>
+      platform === 'container' ? [] : [drawn('boot-id', BootIDSpecSchema, { bootId: bootID }, { bootID })],
   },
   {
     type: 'Versions.runtime.talos.dev',
@@ -163,7 +192,10 @@ export const runtimeKinds: readonly ResourceKind[] = [
     namespace: 'runtime',
     owner: 'runtime.ExtensionStatusController',
     aliases: ['extensions'],
-    columns: () => [['Name', '{.metadata.name}'], ['Version', '{.metadata.version}']],
+    columns: () => [
+      ['Name', '{.metadata.name}'],
+      ['Version', '{.metadata.version}'],
+    ],
     since: 0,
     draw: (_, machine) => extensions(machine),
   },
@@ -172,7 +204,11 @@ export const runtimeKinds: readonly ResourceKind[] = [
     display: 'ImageFactorySchematic',
     namespace: 'runtime',
     owner: 'runtime.ImageFactorySchematicController',
-    columns: () => [['Schematic ID', '{.schematicId}'], ['Flavor', '{.flavor}'], ['API URL', '{.apiUrl}']],
+    columns: () => [
+      ['Schematic ID', '{.schematicId}'],
+      ['Flavor', '{.flavor}'],
+      ['API URL', '{.apiUrl}'],
+    ],
     since: 14,
     draw: (_, machine) => schematic(machine),
   },
@@ -191,9 +227,16 @@ export const runtimeKinds: readonly ResourceKind[] = [
     display: 'PlatformMetadata',
     namespace: 'runtime',
     owner: 'network.PlatformConfigApplyController',
-    columns: () => [['Platform', '{.platform}'], ['Type', '{.instanceType}'], ['Region', '{.region}'], ['Zone', '{.zone}']],
+    columns: () => [
+      ['Platform', '{.platform}'],
+      ['Type', '{.instanceType}'],
+      ['Region', '{.region}'],
+      ['Zone', '{.zone}'],
+    ],
     since: 3,
-    draw: (_, { platform, hostname }) => [drawn('platformmetadata', PlatformMetadataSpecSchema, { platform, hostname }, { platform, hostname })],
+    draw: (_, { platform, hostname }) => [
+      drawn('platformmetadata', PlatformMetadataSpecSchema, { platform, hostname }, { platform, hostname }),
+    ],
   },
   {
     type: 'Services.v1alpha1.talos.dev',
@@ -201,7 +244,11 @@ export const runtimeKinds: readonly ResourceKind[] = [
     namespace: 'runtime',
     owner: 'v1alpha1.ServiceController',
     aliases: ['svc'],
-    columns: () => [['Running', '{.running}'], ['Healthy', '{.healthy}'], ['Health Unknown', '{.unknown}']],
+    columns: () => [
+      ['Running', '{.running}'],
+      ['Healthy', '{.healthy}'],
+      ['Health Unknown', '{.unknown}'],
+    ],
     since: 0,
     draw: (_, machine) => services(machine),
   },
@@ -229,19 +276,41 @@ export const runtimeKinds: readonly ResourceKind[] = [
     namespace: 'hardware',
     owner: 'hardware.SystemInfoController',
     aliases: ['systeminformation'],
-    columns: () => [['Manufacturer', '{.manufacturer}'], ['ProductName', '{.productName}'], ['SerialNumber', '{.serialnumber}'], ['UUID', '{.uuid}']],
+    columns: () => [
+      ['Manufacturer', '{.manufacturer}'],
+      ['ProductName', '{.productName}'],
+      ['SerialNumber', '{.serialnumber}'],
+      ['UUID', '{.uuid}'],
+    ],
     since: 3,
-    draw: (_, { uuid }) => (uuid === '' ? [] : [drawn('systeminformation', SystemInformationSpecSchema, { manufacturer: 'Ichor', productName: 'Simulated machine', uuid }, { manufacturer: 'Ichor', productName: 'Simulated machine', uuid })]),
+    draw: (_, { uuid }) =>
+      uuid === ''
+        ? []
+        : [
+            drawn(
+              'systeminformation',
+              SystemInformationSpecSchema,
+              { manufacturer: 'Ichor', productName: 'Simulated machine', uuid },
+              { manufacturer: 'Ichor', productName: 'Simulated machine', uuid },
+            ),
+          ],
   },
   {
     type: 'ImageCacheConfigs.cri.talos.dev',
     display: 'ImageCacheConfig',
     namespace: 'cri',
     owner: 'cri.ImageCacheConfigController',
-    columns: () => [['Status', '{.status}'], ['CopyStatus', '{.copyStatus}'], ['Roots', '{.roots}']],
+    columns: () => [
+      ['Status', '{.status}'],
+      ['CopyStatus', '{.copyStatus}'],
+      ['Roots', '{.roots}'],
+    ],
     since: 9,
     draw: () => {
-      const init = { status: CriImageCacheStatus.IMAGE_CACHE_STATUS_DISABLED, copyStatus: CriImageCacheCopyStatus.IMAGE_CACHE_COPY_STATUS_SKIPPED }
+      const init = {
+        status: CriImageCacheStatus.IMAGE_CACHE_STATUS_DISABLED,
+        copyStatus: CriImageCacheCopyStatus.IMAGE_CACHE_COPY_STATUS_SKIPPED,
+      }
       return [drawn('image-cache', ImageCacheConfigSpecSchema, init, { status: 'disabled', copyStatus: 'skipped', roots: [] })]
     },
   },

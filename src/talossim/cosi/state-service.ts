@@ -25,10 +25,12 @@ const kindFor = (call: Call, { namespace, type }: Wanted): Answer<ResourceKind> 
   return answer(kind)
 }
 
-const listed = (call: Call, kind: ResourceKind, namespace: string): readonly Resource[] => (namespace === kind.namespace ? call.resources.list(call.machine, kind) : [])
+const listed = (call: Call, kind: ResourceKind, namespace: string): readonly Resource[] =>
+  namespace === kind.namespace ? call.resources.list(call.machine, kind) : []
 
 /** Stands for a resource that is not there; its spec must not be missing. */
-const tombstone = ({ namespace, type }: Wanted, id: string): Resource => create(ResourceSchema, { metadata: { namespace, type, id, version: 'undefined', phase: 'running' }, spec: {} })
+const tombstone = ({ namespace, type }: Wanted, id: string): Resource =>
+  create(ResourceSchema, { metadata: { namespace, type, id, version: 'undefined', phase: 'running' }, spec: {} })
 
 const get: UnaryHandler<typeof State.method.get> = (call, request) => {
   const kind = kindFor(call, request)
@@ -64,7 +66,8 @@ const watch: StreamHandler<typeof State.method.watch> = async (call, request, se
   const kind = kindFor(call, request)
   if (!kind.ok) return kind
   const wantsContents = options?.bootstrapContents ?? false
-  if (id !== undefined && (wantsContents || (options?.labelQuery.length ?? 0) > 0)) return refuse('Unimplemented', 'watching one resource takes neither contents nor labels')
+  if (id !== undefined && (wantsContents || (options?.labelQuery.length ?? 0) > 0))
+    return refuse('Unimplemented', 'watching one resource takes neither contents nor labels')
   const selects = selection(options?.labelQuery ?? [], options?.idQuery)
   if (!selects.ok) return selects
   const mark = options?.startFromBookmark
@@ -72,7 +75,8 @@ const watch: StreamHandler<typeof State.method.watch> = async (call, request, se
   if (missed && !missed.ok) return missed
   const { events: past, count } = call.resources.history(call.machine, kind.value)
 
-  const tell = (event: MessageInitShape<typeof EventSchema>, at = count): void => send({ event: [{ ...event, bookmark: bookmark(call.machine.bootID, at) }] })
+  const tell = (event: MessageInitShape<typeof EventSchema>, at = count): void =>
+    send({ event: [{ ...event, bookmark: bookmark(call.machine.bootID, at) }] })
   const isWanted = (resource: Resource): boolean => (id === undefined ? selects.value(resource) : resource.metadata?.id === id)
   const pass = (event: ResourceEvent): void => {
     if (!isWanted(event.resource)) return

@@ -134,4 +134,3 @@ export const createResourceStates = (site: Site): ResourceStates => {
     },
   }
 }
-

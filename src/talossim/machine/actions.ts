@@ -26,7 +26,9 @@ const upgrade: UnaryHandler<typeof methods.upgrade> = async ({ site, machine, dr
   const { image, preserve, force, stage } = request
   if (stage) return refuse('Unimplemented', 'the simulation has no staged upgrades')
   const mode = request.rebootMode === UpgradeRequest_RebootMode.POWERCYCLE ? 'powercycle' : 'default'
-  const queued = await new Promise<Answer<{ readonly actorID: string }>>(resolve => requestUpgrade(site, machine, { image, preserve, force, rebootMode: mode }, drain, resolve))
+  const queued = await new Promise<Answer<{ readonly actorID: string }>>(resolve =>
+    requestUpgrade(site, machine, { image, preserve, force, rebootMode: mode }, drain, resolve),
+  )
   return queued.ok ? answer({ messages: [{ ack: 'Upgrade request received', actorId: queued.value.actorID }] }) : queued
 }
 

@@ -16,7 +16,8 @@ const methods = MachineService.method
 const MODES: readonly number[] = Object.values(Mode)
 
 type Mapping = { readonly [key: string]: unknown }
-const mappingOf = (value: unknown): Mapping => (typeof value === 'object' && value !== null && !Array.isArray(value) ? (value as Mapping) : {})
+const mappingOf = (value: unknown): Mapping =>
+  typeof value === 'object' && value !== null && !Array.isArray(value) ? (value as Mapping) : {}
 
 /** The document of the first kind of configuration, which has neither `apiVersion` nor `kind`. */
 const v1alpha1Of = (text: string): Answer<Mapping> => {
@@ -25,17 +26,24 @@ const v1alpha1Of = (text: string): Answer<Mapping> => {
   const error = parsed.flatMap(document => document.errors)[0]
   if (error) return refuse('InvalidArgument', `yaml: ${error.message}`)
   const values = parsed.map(document => document.toJS() as unknown)
-  if (values.some(value => value !== null && (typeof value !== 'object' || Array.isArray(value)))) return refuse('InvalidArgument', 'recovered: expected a mapping node')
+  if (values.some(value => value !== null && (typeof value !== 'object' || Array.isArray(value))))
+    return refuse('InvalidArgument', 'recovered: expected a mapping node')
   const main = values.map(mappingOf).find(value => value['version'] === 'v1alpha1' && value['kind'] === undefined)
   if (main) return answer(main)
-  return refuse('InvalidArgument', "the applied machine configuration doesn't contain v1alpha1 config, did you mean to patch the machine config instead?")
+  return refuse(
+    'InvalidArgument',
+    "the applied machine configuration doesn't contain v1alpha1 config, did you mean to patch the machine config instead?",
+  )
 }
 
 const objectionTo = (machine: Machine, config: Mapping): string | undefined => {
   const type = mappingOf(config['machine'])['type']
-  if (type !== machine.role) return `v1alpha1.Config: machine type ${JSON.stringify(type)}: the simulated machine is and remains a ${machine.role}`
+  if (type !== machine.role)
+    return `v1alpha1.Config: machine type ${JSON.stringify(type)}: the simulated machine is and remains a ${machine.role}`
   const endpoint = mappingOf(mappingOf(config['cluster'])['controlPlane'])['endpoint']
-  return typeof endpoint === 'string' && endpoint !== '' ? undefined : 'v1alpha1.Config: invalid controlplane endpoint: hostname must not be blank'
+  return typeof endpoint === 'string' && endpoint !== ''
+    ? undefined
+    : 'v1alpha1.Config: invalid controlplane endpoint: hostname must not be blank'
 }
 
 /** Keys of `machine` that Talos up to 1.13 changes without a reboot. */
@@ -54,7 +62,9 @@ const meaning = (value: unknown): unknown => {
 }
 
 const differs = (a: Mapping, b: Mapping, except: readonly string[]): boolean =>
-  [...new Set([...Object.keys(a), ...Object.keys(b)])].some(key => !except.includes(key) && JSON.stringify(meaning(a[key])) !== JSON.stringify(meaning(b[key])))
+  [...new Set([...Object.keys(a), ...Object.keys(b)])].some(
+    key => !except.includes(key) && JSON.stringify(meaning(a[key])) !== JSON.stringify(meaning(b[key])),
+  )
 
 const needsReboot = (before: Mapping, after: Mapping): boolean => {
   const [was, is] = [mappingOf(before['machine']), mappingOf(after['machine'])]
@@ -86,8 +96,10 @@ const applyConfiguration: UnaryHandler<typeof methods.applyConfiguration> = asyn
   const hasReboot = !isAtLeast(versionOf(machine), 1, 14)
   if (request.mode === Mode.REBOOT && !hasReboot)
     return refuse('Unimplemented', 'the REBOOT mode is not supported, please use AUTO or NO_REBOOT modes instead')
-  if (request.mode === Mode.STAGED || request.mode === Mode.TRY) return refuse('Unimplemented', `the simulation has no mode ${request.mode === Mode.TRY ? 'TRY' : 'STAGED'}`)
-  if (!MODES.includes(request.mode)) return refuse('InvalidArgument', `incorrect mode '${request.mode}' specified for the apply config call`)
+  if (request.mode === Mode.STAGED || request.mode === Mode.TRY)
+    return refuse('Unimplemented', `the simulation has no mode ${request.mode === Mode.TRY ? 'TRY' : 'STAGED'}`)
+  if (!MODES.includes(request.mode))
+    return refuse('InvalidArgument', `incorrect mode '${request.mode}' specified for the apply config call`)
   const objection = objectionTo(machine, config.value)
   if (objection !== undefined) return refuse('InvalidArgument', objection)
 
@@ -98,7 +110,11 @@ const applyConfiguration: UnaryHandler<typeof methods.applyConfiguration> = asyn
   const mode = request.mode === Mode.AUTO ? (needs ? Mode.REBOOT : Mode.NO_REBOOT) : request.mode
   const details = mode === Mode.REBOOT ? 'Applied configuration with a reboot' : 'Applied configuration without a reboot'
   if (request.dryRun)
-    return answer({ messages: [{ mode, modeDetails: `Dry run summary:\n${details} (skipped in dry-run).\nConfig diff:\n\n${diff(machine.config, text)}` }] })
+    return answer({
+      messages: [
+        { mode, modeDetails: `Dry run summary:\n${details} (skipped in dry-run).\nConfig diff:\n\n${diff(machine.config, text)}` },
+      ],
+    })
 
   await new Promise<void>(resolve => void later(site, machine, site.durations.draw('applyConfig'), resolve))
   const image = readScalar(text, INSTALL_IMAGE)

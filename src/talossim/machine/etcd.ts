@@ -29,7 +29,8 @@ const memberList: UnaryHandler<typeof methods.etcdMemberList> = async (call, req
   const refusal = notOnWorker(machine, 'member list')
   if (refusal) return refusal
   // Any control plane's etcd may be asked, the own one first.
-  const others = (): readonly Machine[] => (request.queryLocal || machine.cut ? [] : site.machines.filter(m => m.role === 'controlplane' && m !== machine && m.powered && !m.cut))
+  const others = (): readonly Machine[] =>
+    request.queryLocal || machine.cut ? [] : site.machines.filter(m => m.role === 'controlplane' && m !== machine && m.powered && !m.cut)
   const view = await viewOf(call, () => [machine, ...others()])
   if (!view.ok) return view
   const members = view.value.members.map(({ id, name, peerURLs, isLearner }) => ({
@@ -69,7 +70,8 @@ const etcdStatus: UnaryHandler<typeof methods.etcdStatus> = async call => {
   })
 }
 
-const alarmsOf = (view: EtcdView) => view.alarms.map(({ memberID, alarm }) => ({ memberId: number(memberID), alarm: EtcdMemberAlarm_AlarmType[alarm] }))
+const alarmsOf = (view: EtcdView) =>
+  view.alarms.map(({ memberID, alarm }) => ({ memberId: number(memberID), alarm: EtcdMemberAlarm_AlarmType[alarm] }))
 
 const alarmList: UnaryHandler<typeof methods.etcdAlarmList> = async call => {
   const refusal = notOnWorker(call.machine, 'etcd alarm list')

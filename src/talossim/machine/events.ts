@@ -36,7 +36,11 @@ const dataOf = (event: MachineEvent): Any => {
   switch (event.type) {
     case 'SequenceEvent': {
       const { sequence, action, error } = event
-      return packed(SequenceEventSchema, { sequence, action: SequenceEvent_Action[action], ...(error ? { error: { code: Code[error.code], message: error.message } } : {}) })
+      return packed(SequenceEventSchema, {
+        sequence,
+        action: SequenceEvent_Action[action],
+        ...(error ? { error: { code: Code[error.code], message: error.message } } : {}),
+      })
     }
     case 'PhaseEvent':
       return packed(PhaseEventSchema, { phase: event.phase, action: PhaseEvent_Action[event.action] })
@@ -70,7 +74,11 @@ const historyFor = (machine: Machine, request: EventsRequest, now: number): Answ
   return answer(tailEvents < 0 ? [...all] : all.slice(-tailEvents))
 }
 
-const wireEvent = (event: MachineEvent): MessageInitShape<typeof EventSchema> & Pick<Event, 'id'> => ({ id: event.id, actorId: event.actorID, data: dataOf(event) })
+const wireEvent = (event: MachineEvent): MessageInitShape<typeof EventSchema> & Pick<Event, 'id'> => ({
+  id: event.id,
+  actorId: event.actorID,
+  data: dataOf(event),
+})
 
 const events: StreamHandler<typeof methods.events> = async ({ site, machine, over }, request, send) => {
   const history = historyFor(machine, request, site.schedule.now())

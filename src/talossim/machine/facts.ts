@@ -25,7 +25,8 @@ const version: UnaryHandler<typeof methods.version> = ({ machine }) => {
 
 const hostname: UnaryHandler<typeof methods.hostname> = ({ machine }) => answer({ messages: [{ hostname: machine.hostname }] })
 
-const systemStat: UnaryHandler<typeof methods.systemStat> = ({ machine }) => answer({ messages: [{ bootTime: BigInt(Math.floor(machine.bootedAt / 1000)) }] })
+const systemStat: UnaryHandler<typeof methods.systemStat> = ({ machine }) =>
+  answer({ messages: [{ bootTime: BigInt(Math.floor(machine.bootedAt / 1000)) }] })
 
 const serviceInfo = ({ id, state, health, healthMessage, healthChangedAt, events }: Service) => ({
   id,
@@ -55,7 +56,8 @@ const read: StreamHandler<typeof methods.read> = async ({ machine }, { path }, s
     send({ bytes: new TextEncoder().encode(file(machine)) })
     return answer(undefined)
   }
-  if (Object.keys(FILES).some(known => known.startsWith(`${path.replace(/\/$/, '')}/`))) return refuse('Unknown', 'path must be a regular file')
+  if (Object.keys(FILES).some(known => known.startsWith(`${path.replace(/\/$/, '')}/`)))
+    return refuse('Unknown', 'path must be a regular file')
   return refuse('NotFound', `stat ${path}: no such file or directory`)
 }
 

@@ -9,7 +9,8 @@ import { streaming } from '../dispatch.ts'
 const methods = MachineService.method
 
 /** The machine's part of the world's journal since its last boot: all that there is to log. */
-const entriesOf = ({ site, machine }: Call): readonly JournalEntry[] => site.journal.entries().filter(e => e.machine === machine.name && e.at >= machine.bootedAt)
+const entriesOf = ({ site, machine }: Call): readonly JournalEntry[] =>
+  site.journal.entries().filter(e => e.machine === machine.name && e.at >= machine.bootedAt)
 
 const follow = async (call: Call, tell: (entry: JournalEntry) => void): Promise<Answer<void>> => {
   const stop = call.site.journal.onEntry(entry => {
@@ -24,7 +25,8 @@ const encoder = new TextEncoder()
 const textOf = ({ what, detail }: JournalEntry): string => (detail === '' ? what : `${what}: ${detail}`)
 
 const dmesg: StreamHandler<typeof methods.dmesg> = async (call, request, send) => {
-  const tell = (entry: JournalEntry): void => send({ bytes: encoder.encode(`user: warning: [${new Date(entry.at).toISOString()}]: [talos] ${textOf(entry)}\n`) })
+  const tell = (entry: JournalEntry): void =>
+    send({ bytes: encoder.encode(`user: warning: [${new Date(entry.at).toISOString()}]: [talos] ${textOf(entry)}\n`) })
   if (!request.tail) for (const entry of entriesOf(call)) tell(entry)
   return request.follow ? follow(call, tell) : answer(undefined)
 }
@@ -35,7 +37,8 @@ const logs: StreamHandler<typeof methods.logs> = async (call, request, send) => 
   if (namespace !== 'system' || !call.machine.services.has(id)) return refuse('Unknown', `log ${JSON.stringify(id)} was not registered`)
   // Only machined has something to say; the other services of the world keep silent.
   if (id !== 'machined') return request.follow ? follow(call, () => {}) : answer(undefined)
-  const tell = (entry: JournalEntry): void => send({ bytes: encoder.encode(`[talos] ${new Date(entry.at).toISOString()} ${textOf(entry)}\n`) })
+  const tell = (entry: JournalEntry): void =>
+    send({ bytes: encoder.encode(`[talos] ${new Date(entry.at).toISOString()} ${textOf(entry)}\n`) })
   const entries = entriesOf(call)
   for (const entry of tailLines < 0 ? entries : entries.slice(entries.length - Math.min(tailLines, entries.length))) tell(entry)
   return request.follow ? follow(call, tell) : answer(undefined)
