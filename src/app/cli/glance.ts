@@ -4,20 +4,22 @@ import type { State } from '../../core/operation-state.ts'
 import { clockTime, holderText, ownMessage, summarize } from '../../core/summary.ts'
 import type { Summary } from '../../core/summary.ts'
 import { phaseColor } from './output.ts'
-import { alignedLines } from './table.ts'
+import { alignedLines, wrapped } from './table.ts'
 import type { Colors } from './terminal.ts'
 
-/** An operation at a glance, as lines. `history` adds its last decisions. */
+/** An operation at a glance, as lines. `live`: it is watched on a terminal of that width; else its last decisions are listed, too. */
 export const glanceLines = (
   operation: TalosOperation,
   now: number,
-  how: { colors: Colors; calledAs: string; history: boolean },
+  how: { colors: Colors; calledAs: string; live?: { width: number } },
 ): string[] => {
   const { colors } = how
   const summary = summarize(operation, now)
   const lines = [
     `${colors.bold(summary.name)}  ${colors.dim(aboutText(summary, operation))}`,
-    stateColor(summary.state, colors)(`${MARKS[summary.state]} ${summary.headline}`),
+    ...wrapped(`${MARKS[summary.state]} ${summary.headline}`, how.live?.width ?? Number.POSITIVE_INFINITY).map(line =>
+      stateColor(summary.state, colors)(line),
+    ),
   ]
   if (summary.detail) lines.push(`  ${summary.detail}`)
   for (const machine of summary.state === 'waiting' ? summary.open : [])
@@ -32,8 +34,9 @@ export const glanceLines = (
 
   const machines = operation.status.machines ?? []
   if (machines.length > 0) lines.push('', ...machineLines(machines, now, colors))
-  if (how.history && (operation.status.history?.length ?? 0) > 0) lines.push('', ...historyLines(operation, now))
-  if (summary.commands.length > 0) lines.push('', ...commandLines(summary, how.calledAs))
+  if (!how.live && (operation.status.history?.length ?? 0) > 0) lines.push('', ...historyLines(operation, now))
+  const commands = summary.commands.filter(({ purpose }) => !how.live || purpose !== 'watch it')
+  if (commands.length > 0) lines.push('', ...commandLines(commands, how.calledAs))
   return withoutDoubleBlanks(lines)
 }
 
@@ -154,7 +157,7 @@ const historyLines = ({ status }: TalosOperation, now: number): string[] => [
   ...(status.history ?? []).map(({ at, message }) => `  ${clockTime(at, now)}  ${message}`),
 ]
 
-const commandLines = ({ commands }: Summary, calledAs: string): string[] => {
+const commandLines = (commands: Summary['commands'], calledAs: string): string[] => {
   const width = Math.max(...commands.map(({ purpose }) => purpose.length))
   const lines = commands.map(({ purpose, ichor }) => `  ${`${purpose}:`.padEnd(width + 2)}${calledAs}${ichor.slice('ichor'.length)}`)
   return ['What you can do', ...lines, `  ${'or, with kubectl:'.padEnd(width + 2)}${commands[0]?.kubectl}`]

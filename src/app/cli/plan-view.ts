@@ -32,7 +32,7 @@ export const planLines = (plan: Plan, { colors, override }: { colors: Colors; ov
       role,
       from,
       skip === undefined ? tagOf(to) : '',
-      skip === undefined ? loses.join(' ') || 'nothing else' : `skipped: ${skip}`,
+      skip === undefined ? loses.map(loss => loss.replace(/\.$/, '')).join('; ') || 'nothing else' : `skipped: ${skip}`,
     ])
     const [header = '', ...body] = alignedLines(['#', 'MACHINE', 'ROLE', 'FROM', 'TO', 'GOES AWAY MEANWHILE'], rows)
     lines.push('', header, ...body.map((line, index) => (plan.order[index]?.skip === undefined ? line : dim(line))))

@@ -232,7 +232,7 @@ describe('upgrade talos', () => {
       'Found: Talos v1.13.5 to v1.13.9, Kubernetes v1.36.2, Cilium 1.19.2',
       '',
       '#   MACHINE   ROLE           FROM      TO        GOES AWAY MEANWHILE',
-      '1   cp-1      controlplane   v1.13.5   v1.13.9   One etcd member of 3 is away. 4 pods move.',
+      '1   cp-1      controlplane   v1.13.5   v1.13.9   One etcd member of 3 is away; 4 pods move',
       '-   wk-1      worker         v1.13.5             skipped: held',
       '2   wk-2      worker         v1.13.5   v1.13.9   nothing else',
       '',
@@ -552,6 +552,7 @@ describe('watching', () => {
     world.pass(1000)
     expect(world.raw.at(-1)).toMatch(new RegExp(`^\\x1b\\[${height}A\\r\\x1b\\[0J`))
     expect(world.raw.at(-1)).toContain('cp-1 in step drain since 13:59:00 UTC (1m 1s)')
+    expect(world.raw.at(-1)).not.toContain('watch it')
     world.lose('connection refused')
     expect(world.raw.at(-1)).toContain('Stale since 14:00:01 UTC, connecting again: connection refused')
     world.change('talosoperations', 'a', o => (o.status = { phase: 'Completed' }))

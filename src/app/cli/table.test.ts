@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest'
-import { age, alignedLines, clipped } from './table.ts'
+import { age, alignedLines, clipped, wrapped } from './table.ts'
 
 it('aligns wide letters by the room they take', () => {
   expect(
@@ -31,4 +31,9 @@ it.each([
 it('clips what does not fit, and keeps colours closed', () => {
   expect(clipped('short', 10)).toBe('short')
   expect(clipped('\u001b[31mabcdefgh\u001b[39m', 5)).toBe('\u001b[31mabcd…\u001b[39m')
+})
+
+it('wraps between words', () => {
+  expect(wrapped('one two three', 9)).toEqual(['one two', '  three'])
+  expect(wrapped('one', 2)).toEqual(['one'])
 })

@@ -33,6 +33,19 @@ export const clipped = (line: string, width: number): string => {
   return kept
 }
 
+/** As many lines as it takes, broken between words; those after the first begin with two blanks. */
+export const wrapped = (text: string, width: number): string[] => {
+  const lines: string[] = []
+  let line = ''
+  for (const word of text.split(' ')) {
+    if (line !== '' && textWidth(line) + 1 + textWidth(word) > width) {
+      lines.push(line)
+      line = `  ${word}`
+    } else line = line === '' ? word : `${line} ${word}`
+  }
+  return [...lines, line]
+}
+
 /** Ages as kubectl writes them: the more there is, the coarser. */
 export const age = (ms: number): string => {
   const s = Math.max(0, Math.floor(ms / 1000))

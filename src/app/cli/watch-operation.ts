@@ -24,7 +24,7 @@ export const watchOperation = (session: Session, name: string, how: { timeoutMs?
   const picture = () => {
     if (!seen) return [trouble ? `No answer yet: ${trouble.why}` : `Waiting for the first sight of operation ${name} …`]
     const now = terminal.now()
-    const lines = glanceLines(seen, now, { colors: terminal.colors, calledAs: outside.calledAs, history: false })
+    const lines = glanceLines(seen, now, { colors: terminal.colors, calledAs: outside.calledAs, live: { width: terminal.width() } })
     if (trouble)
       lines.push(
         '',
@@ -69,7 +69,6 @@ export const watchOperation = (session: Session, name: string, how: { timeoutMs?
             for (const line of glanceLines(operation, terminal.now(), {
               colors: terminal.colors,
               calledAs: outside.calledAs,
-              history: false,
             }))
               terminal.out(line)
           return end(exit)

@@ -82,7 +82,6 @@ const show = async (session: Session, name: string, output: Output): Promise<voi
   for (const line of glanceLines(operationOf(object), terminal.now(), {
     colors: terminal.colors,
     calledAs: outside.calledAs,
-    history: true,
   }))
     terminal.out(line)
 }
