@@ -357,6 +357,7 @@ describe('calls', () => {
     world.schedule.advanceTo(world.schedule.now() + 60_000)
     expect(ticks).toBe(1)
     expect(world.journal.of('reboot-requested')).toEqual([])
+    expect(world.calls.counts().get('talos.reboot')).toBeUndefined()
     expect(world.calls.log().at(-1)).toMatchObject({ client: 'b', port: 'home', name: 'cluster', changes: false })
   })
 
