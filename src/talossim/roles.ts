@@ -1,6 +1,6 @@
 import type { PeerCertificate } from 'node:tls'
 
-export type TalosRole =
+type TalosRole =
   | 'os:admin'
   | 'os:operator'
   | 'os:reader'
