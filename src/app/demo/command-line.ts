@@ -1,12 +1,7 @@
-import { failed } from '../../ports/fault.ts'
-import { kinds } from '../../kinds/registry.ts'
 import type { Api, Connection } from '../cli/api.ts'
-import { startCommands } from '../cli/commands/upgrade.ts'
-import { crds } from '../cli/crds.ts'
 import { connect } from '../cli/kube-api.ts'
-import { readUserFile, runCli } from '../cli/main.ts'
-import type { Outside } from '../cli/session.ts'
 import { version } from '../cli/version.ts'
+import { runWhole } from '../cli/whole.ts'
 import type { Screen } from './screen.ts'
 
 export type CommandLine = {
@@ -24,24 +19,14 @@ export const createCommandLine = (screen: Screen, kubeconfigPath: string): Comma
     open,
     run: async (...argv) => {
       const connections: (Connection & { readonly close: () => void })[] = []
-      const outside: Outside = {
-        terminal,
-        calledAs: 'ichor',
-        version,
-        kinds,
-        connect: async () => {
-          const connection = await open()
-          connections.push(connection)
-          return connection
-        },
-        plan: () => Promise.resolve(failed('unsupported', 'the demo leaves the plan to the controller')),
-        readFile: readUserFile,
-        crds: () => Promise.resolve(crds()),
-        yaml: async value => (await import('yaml')).stringify(value, { lineWidth: 0 }),
+      const remembering = async () => {
+        const connection = await open()
+        connections.push(connection)
+        return connection
       }
       screen.say(terminal.colors.bold(`$ ichor ${argv.join(' ')}`))
       try {
-        return await runCli(argv, outside, startCommands)
+        return await runWhole(['--kubeconfig', kubeconfigPath, ...argv], { terminal, calledAs: 'ichor', connect: remembering })
       } finally {
         screen.settle()
         for (const { close } of connections) close()

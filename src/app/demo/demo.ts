@@ -1,6 +1,6 @@
 import { existsSync, mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
-import { join } from 'node:path'
+import { join, relative } from 'node:path'
 import { serveMachines } from '../../talossim/serve-machines.ts'
 import { CLUSTER as CLUSTER_TYPE, OPERATION } from '../cli/resource-types.ts'
 import { processTerminal } from '../cli/terminal.ts'
@@ -81,7 +81,7 @@ const play = async (
   const machines = await serveMachines({ world, pki: credentials, port: TALOS_PORT, onError: fail })
   undo.push(machines.close)
   const kubernetes = options.realApiServer
-    ? await (await import('./real-kubernetes.ts')).realKubernetes(world, folder, fail, screen.say)
+    ? await (await import('./real-kubernetes.ts')).realKubernetes(world, folder, fail)
     : await simulatedKubernetes(world, folder, fail)
   undo.push(kubernetes.close)
   const cli = createCommandLine(screen, kubernetes.kubeconfigPath)
@@ -98,7 +98,10 @@ const play = async (
     ended: lastWords => fail(new Error(`the controller ended by itself; its last words:\n${lastWords}`)),
   })
   undo.push(controller.stop)
-  for (const line of openingLines({ options, addresses, kubernetes, controller: { pid: controller.pid(), logPath: controller.logPath }, folder }, colors))
+  for (const line of openingLines(
+    { options, addresses, kubernetes, controller: { pid: controller.pid(), logPath: controller.logPath }, folder },
+    colors,
+  ))
     screen.say(line)
   screen.say()
 
@@ -110,7 +113,7 @@ const play = async (
 
   const flaws = await scenarios[options.scenario]({ options, world, screen, cli, controller })
   screen.say()
-  if (flaws.length === 0) screen.say(colors.green(`✓ All ${world.machines.length} machines run Talos ${options.to}; each was rebooted once.`))
+  if (flaws.length === 0) screen.say(colors.green(`✓ ${wellDone(world.machines.length, options.to)}`))
   for (const flaw of flaws) screen.say(colors.red(`✗ ${flaw}`))
   if (options.once) {
     if (flaws.length > 0) throw new Error('it did not go as the scenario says')
@@ -118,10 +121,23 @@ const play = async (
   }
 
   screen.say()
-  const guide = { ...kubernetes, ...credentials, addresses, operation: await firstOperation(cli), ichor: 'npx ichor' }
+  const guide = { ...kubernetes, ...credentials, addresses, operation: await firstOperation(cli), ichor: ichorHere() }
   for (const line of guideLines(guide, colors)) screen.say(line)
   return new Promise(() => {})
 }
+
+/** How people call the CLI where they stand: the one of this folder, unless they came by another. */
+const ichorHere = (): string => {
+  const called = process.env['ICHOR_CALLED_AS']
+  if (called) return called
+  const own = join(import.meta.dirname, '..', '..', '..', 'bin', 'ichor')
+  return relative(process.cwd(), own)
+}
+
+const wellDone = (machines: number, version: string): string =>
+  machines === 1
+    ? `The machine runs Talos ${version} and was rebooted once.`
+    : `All ${machines} machines run Talos ${version}; each was rebooted once.`
 
 const mustRun = async (cli: CommandLine, ...argv: readonly string[]): Promise<void> => {
   const code = await cli.run(...argv)

@@ -28,7 +28,9 @@ export const titleLine = ({ controlPlanes, workers, from }: DemoOptions, colors:
   `${colors.bold('Ichor demo')}: ${count(controlPlanes, 'control plane')}${workers > 0 ? ` and ${count(workers, 'worker')}` : ''} with Talos ${from}, simulated on this machine`
 
 const speedLine = ({ speed }: DemoOptions): string =>
-  speed === 1 ? 'Everything takes as long as on real machines.' : `Everything is ${speed} times as fast as on real machines (--speed 1 is real time).`
+  speed === 1
+    ? 'Everything takes as long as on real machines.'
+    : `Everything is ${speed} times as fast as on real machines (--speed 1 is real time).`
 
 /** How to look at it and steer it from another terminal. */
 export const guideLines = (

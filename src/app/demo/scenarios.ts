@@ -26,21 +26,22 @@ const READING_MS = 4_000
 
 const reading = ({ screen, options }: Stage): Promise<void> => pause(screen.terminal.isLive ? READING_MS : READING_MS / options.speed)
 
-const upgrade = ({ cli, options: { to, controlPlanes } }: Stage): Promise<number> =>
-  cli.run('upgrade', 'talos', to, '--yes', '--wait', ...(controlPlanes < 3 ? ['--acknowledge', 'api-outage'] : []))
+const upgrade = ({ cli, screen, options: { to, controlPlanes } }: Stage): Promise<number> => {
+  const isOutage = controlPlanes < 3
+  if (isOutage)
+    screen.say(
+      `With ${controlPlanes === 1 ? 'one control plane' : 'two control planes'} the Kubernetes API goes away during a reboot. That has to be acknowledged.`,
+    )
+  return cli.run('upgrade', 'talos', to, '--yes', '--wait', ...(isOutage ? ['--acknowledge', 'api-outage'] : []))
+}
 
 const unless = (holds: boolean, flaw: string): readonly string[] => (holds ? [] : [flaw])
 
-const happy: Scenario = async stage => {
-  const { options, screen, world } = stage
-  const [least] = [options.controlPlanes]
-  if (least < 3)
-    screen.say(
-      `With ${least === 1 ? 'one control plane' : 'two control planes'} the Kubernetes API goes away while a control plane reboots: that has to be acknowledged.`,
-    )
-  const code = await upgrade(stage)
-  return [...unless(code === EXIT.ok.code, `the upgrade ended with exit code ${code}`), ...flawsAfter(world, options.to)]
-}
+/** After an upgrade that was to go well. One that did not start or stopped says itself what is wrong. */
+const flawsOf = ({ world, options }: Stage, code: number): readonly string[] =>
+  code === EXIT.ok.code ? flawsAfter(world, options.to) : [`the upgrade ended with exit code ${code}, not ${EXIT.ok.code}`]
+
+const happy: Scenario = async stage => flawsOf(stage, await upgrade(stage))
 
 const imageNotFound: Scenario = async stage => {
   const { cli, options, screen, world } = stage
@@ -50,7 +51,9 @@ const imageNotFound: Scenario = async stage => {
   const refused = await upgrade(stage)
   const touched = tracesOn(world, options.from)
   screen.say()
-  screen.say(`What you see: the operation is Paused with ImageNotFound. ${touched.length === 0 ? 'No machine was touched: none was drained, installed or rebooted.' : ''}`)
+  screen.say(
+    `What you see: the operation is Paused with ImageNotFound. ${touched.length === 0 ? 'No machine was touched: none was drained, installed or rebooted.' : ''}`,
+  )
   screen.say('What to do: bring the image to the registry, then resume. The demo does both now.')
   await reading(stage)
   world.registry.restore(`:${options.to}`)
@@ -61,8 +64,7 @@ const imageNotFound: Scenario = async stage => {
   return [
     ...unless(refused === EXIT.stopped.code, `the upgrade without an image ended with exit code ${refused}, not ${EXIT.stopped.code}`),
     ...touched,
-    ...unless(code === EXIT.ok.code, `after the resume it ended with exit code ${code}`),
-    ...flawsAfter(world, options.to),
+    ...flawsOf(stage, code),
   ]
 }
 
@@ -90,13 +92,19 @@ const controllerKilled: Scenario = async stage => {
   screen.say(colors.yellow(`kill -9 ${pid}: the controller is gone, and ${first.machine} is in the middle of its install.`))
   await reading(stage)
   await controller.start()
-  screen.say(colors.yellow(`Process ${controller.pid()} is a new controller: it reads the operation's status, looks at the machines, and goes on from there.`))
+  screen.say(
+    colors.yellow(
+      `Process ${controller.pid()} is a new controller: it reads the operation's status, looks at the machines, and goes on from there.`,
+    ),
+  )
   screen.say()
   const code = await upgraded
-  const flaws = [...unless(code === EXIT.ok.code, `the upgrade ended with exit code ${code}`), ...flawsAfter(world, options.to)]
+  const flaws = flawsOf(stage, code)
   if (flaws.length === 0) {
     screen.say()
-    screen.say(`What you see: nothing but time was lost. Every machine runs ${options.to} and was rebooted exactly once, ${first.machine} too.`)
+    screen.say(
+      `What you see: nothing but time was lost. Every machine runs ${options.to} and was rebooted exactly once, ${first.machine} too.`,
+    )
     screen.say('What to do: nothing. In a cluster the Deployment starts the new controller by itself.')
   }
   return flaws
