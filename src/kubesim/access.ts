@@ -22,7 +22,7 @@ export const readersAndMasters: Allow = (user, verb, { resource }) =>
 export type Tokens = Readonly<Record<string, { readonly user: string; readonly groups: readonly string[] }>>
 
 const texts = (value: unknown): string[] =>
-  Array.isArray(value) ? (value as unknown[]).map(String) : value === undefined ? [] : [String(value)]
+  (Array.isArray(value) ? (value as readonly unknown[]) : [value]).filter(each => typeof each === 'string')
 
 /** Who asks: by bearer token, or by a client certificate that our authority signed. Undefined where neither is good. */
 export const authenticated = (request: IncomingMessage, tokens: Tokens): User | undefined => {

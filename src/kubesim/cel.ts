@@ -85,7 +85,7 @@ const contains = (list: unknown, item: unknown): boolean => {
 }
 
 const size = (value: unknown): number => {
-  if (typeof value === 'string') return [...value].length
+  if (typeof value === 'string') return Array.from(value).length
   if (Array.isArray(value)) return value.length
   if (isFields(value)) return Object.keys(value).length
   throw new Error('no such overload')

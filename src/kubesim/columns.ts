@@ -81,8 +81,8 @@ const eventSource = (event: KubeObject): string => {
 }
 
 const eventObject = (event: KubeObject): string => {
-  const { kind, name } = fieldsAt(event, 'involvedObject')
-  return typeof name === 'string' && name !== '' ? `${String(kind ?? '').toLowerCase()}/${name}` : String(kind ?? '').toLowerCase()
+  const [kind, name] = [textAt(event, 'involvedObject', 'kind').toLowerCase(), textAt(event, 'involvedObject', 'name')]
+  return name === '' ? kind : `${kind}/${name}`
 }
 
 /** Events of either group; the columns read the spelling of v1. */
@@ -130,7 +130,7 @@ const replicas = (object: KubeObject): number => {
 
 const limitOf = (field: string) => (budget: KubeObject) => {
   const limit = valueAt(budget, 'spec', field)
-  return limit === undefined ? 'N/A' : String(limit)
+  return typeof limit === 'number' || typeof limit === 'string' ? `${limit}` : 'N/A'
 }
 
 const ports = (service: KubeObject): string =>

@@ -1,3 +1,5 @@
+import { textAt } from './fields.ts'
+
 /**
  * kubectl sends some objects in the protobuf encoding of Kubernetes whatever the server offers. Enough of it is read here to take those:
  * each message is a table of field numbers. Answers are always JSON, which every client takes.
@@ -120,7 +122,7 @@ const message = (shape: Message, bytes: Buffer): Record<string, unknown> => {
     if (field.map) {
       const entry = message({ 1: text('key'), 2: { name: 'value', kind: field.kind } }, value as Buffer)
       const entries = (object[field.name] ??= {}) as Record<string, unknown>
-      entries[String(entry['key'] ?? '')] = entry['value'] ?? ''
+      entries[textAt(entry, 'key')] = entry['value'] ?? ''
     } else if (field.repeated) {
       const items = (object[field.name] ??= []) as unknown[]
       items.push(valueOf(field.kind, value))

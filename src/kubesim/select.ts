@@ -18,10 +18,10 @@ const requirement = (term: string): Requirement | undefined => {
   const set = SET.exec(term)
   if (set) {
     const [, key = '', , operator, list = ''] = set
-    const values = list.split(',').map(value => value.trim())
+    const values: readonly unknown[] = list.split(',').map(value => value.trim())
     return operator === 'in'
-      ? labels => labels[key] !== undefined && values.includes(String(labels[key]))
-      : labels => labels[key] === undefined || !values.includes(String(labels[key]))
+      ? labels => labels[key] !== undefined && values.includes(labels[key])
+      : labels => labels[key] === undefined || !values.includes(labels[key])
   }
   const equal = EQUAL.exec(term)
   if (equal) {

@@ -37,9 +37,12 @@ const wrongType = (schema: JSONSchemaProps, value: unknown, path: string): Field
 
 const DATE_TIME = /^\d{4}-\d{2}-\d{2}[Tt]\d{2}:\d{2}:\d{2}(\.\d+)?([Zz]|[+-]\d{2}:\d{2})$/
 
+/** Lengths of texts count code points, as the server does. */
+const codePoints = (text: string): number => Array.from(text).length
+
 const textFaults = (schema: JSONSchemaProps, text: string, path: string): FieldFault[] => {
   const faults: FieldFault[] = []
-  const length = [...text].length
+  const length = codePoints(text)
   const { maxLength, minLength, pattern, format } = schema
   if (maxLength !== undefined && length > maxLength) {
     const message = `Too long: may not be more than ${maxLength} ${maxLength === 1 ? 'byte' : 'bytes'}`

@@ -5,7 +5,7 @@ const configMaps = (api: Api, name = ''): string => `/api/v1/namespaces/${api.na
 const post = (path: string, body: unknown) => ({ method: 'POST', path, body })
 const merge = (path: string, body: unknown) => ({ method: 'PATCH', path, body, contentType: 'application/merge-patch+json' })
 const names = (body: any) => body.items.map((item: any) => item.metadata.name)
-const query = (path: string, parameters: Record<string, string>) => ({ path: `${path}?${new URLSearchParams(parameters)}` })
+const query = (path: string, parameters: Record<string, string>) => ({ path: `${path}?${new URLSearchParams(parameters).toString()}` })
 
 const LABELS = ['a=1', 'a==1', 'a!=1', 'a in (1,2)', 'a notin (1)', 'a', '!a', 'a=1,b', 'a in (1, 2),b!=x', 'example.com/c=d', '', 'a=']
 

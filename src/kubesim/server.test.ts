@@ -1,0 +1,194 @@
+// What the conformance suite cannot ask of both servers: credentials, hooks, forgotten history, the end.
+import { request } from 'node:https'
+import { afterEach, describe, expect, test } from 'vitest'
+import { ask, watch } from '../../test/conformance/kubernetes/client.ts'
+import { resources } from '../../test/conformance/kubernetes/resources.ts'
+import type { Simulated } from '../../test/conformance/kubernetes/simulated.ts'
+import { startSimulated } from '../../test/conformance/kubernetes/simulated.ts'
+import { createStore } from '../world/store.ts'
+import type { ServeOptions } from './server.ts'
+
+const running: Simulated[] = []
+const start = async (more: Partial<ServeOptions> = {}): Promise<Simulated> => {
+  const server = await startSimulated(resources, more)
+  running.push(server)
+  return server
+}
+afterEach(async () => {
+  for (const server of running.splice(0)) await server.stop()
+})
+
+const configMaps = '/api/v1/namespaces/default/configmaps'
+const pods = '/api/v1/namespaces/default/pods'
+const operations = '/apis/ichor.maesh.dev/v1alpha1/namespaces/default/talosoperations'
+const make = (server: Simulated, name: string) => ask(server, { method: 'POST', path: configMaps, body: { metadata: { name } } })
+const operation = (name: string) => ({
+  apiVersion: 'ichor.maesh.dev/v1alpha1',
+  kind: 'TalosOperation',
+  metadata: { name },
+  spec: { clusterRef: { name: 'c' }, kind: 'talos', talos: { version: 'v1.13.9' } },
+})
+
+const askWithCertificate = (server: Simulated, path: string, credential: object): Promise<{ code: number; text: string }> =>
+  new Promise((resolve, reject) => {
+    const outgoing = request(server.url + path, { ca: server.caPem, agent: false, ...credential }, incoming => {
+      let text = ''
+      incoming.setEncoding('utf8').on('data', (chunk: string) => (text += chunk))
+      incoming.on('end', () => resolve({ code: incoming.statusCode ?? 0, text }))
+    })
+    outgoing.on('error', reject)
+    outgoing.end()
+  })
+
+describe('who asks', () => {
+  test('a client certificate names user and groups', async () => {
+    const seen: string[] = []
+    const server = await start({ observe: ({ user }) => seen.push(user) })
+    const answer = await askWithCertificate(server, configMaps, { cert: server.client.crt, key: server.client.key })
+    expect(answer.code).toBe(200)
+    expect(seen).toEqual(['masha'])
+  })
+  test('a certificate of another authority names nobody', async () => {
+    const [server, other] = [await start(), await start()]
+    const answer = await askWithCertificate(server, configMaps, { cert: other.client.crt, key: other.client.key })
+    expect([answer.code, JSON.parse(answer.text).reason]).toEqual([401, 'Unauthorized'])
+  })
+  test('what is allowed can be said from outside', async () => {
+    const server = await start({
+      allow: (user, verb, { resource }) => user.name === 'viewer' && verb === 'list' && resource === 'configmaps',
+    })
+    const token = server.tokens.viewer
+    expect((await ask(server, { path: configMaps, token })).status).toBe(200)
+    expect((await ask(server, { path: `${configMaps}/a`, token })).body.message).toBe(
+      'configmaps "a" is forbidden: User "viewer" cannot get resource "configmaps" in API group "" in the namespace "default"',
+    )
+  })
+})
+
+describe('policies', () => {
+  test('a denial is answered as a ValidatingAdmissionPolicy denies', async () => {
+    const server = await start({
+      validate: ({ operation: what, user, object }) =>
+        what === 'CREATE' && object?.['kind'] === 'TalosOperation' && user.name === 'admin'
+          ? { policy: 'ichor-test', message: 'not today' }
+          : undefined,
+    })
+    const reply = await ask(server, { method: 'POST', path: operations, body: operation('a') })
+    expect([reply.status, reply.body.reason, reply.body.message]).toEqual([
+      422,
+      'Invalid',
+      `talosoperations.ichor.maesh.dev "a" is forbidden: ValidatingAdmissionPolicy 'ichor-test' with binding 'ichor-test' denied request: not today`,
+    ])
+    expect((await make(server, 'a')).status).toBe(201)
+  })
+  test('rules of a resource can be added', async () => {
+    const server = await start({ rules: { 'talosoperations.ichor.maesh.dev': (_object, old) => (old ? ['no changes on Sundays'] : []) } })
+    expect((await ask(server, { method: 'POST', path: operations, body: operation('a') })).status).toBe(201)
+    const patch = {
+      method: 'PATCH',
+      path: `${operations}/a`,
+      body: { spec: { paused: true } },
+      contentType: 'application/merge-patch+json',
+    }
+    expect((await ask(server, patch)).body.message).toBe(
+      'TalosOperation.ichor.maesh.dev "a" is invalid: spec: Invalid value: no changes on Sundays',
+    )
+  })
+})
+
+describe('evictions', () => {
+  test('are decided by the world where it says so', async () => {
+    const server = await start({
+      evict: (_namespace, name) => (name === 'held' ? { evicted: false, code: 429, message: 'The world holds it.' } : { evicted: true }),
+    })
+    for (const name of ['held', 'free']) {
+      await ask(server, {
+        method: 'POST',
+        path: pods,
+        body: { metadata: { name }, spec: { nodeName: 'n', containers: [{ name: 'c', image: 'i' }] } },
+      })
+    }
+    const evict = (name: string) =>
+      ask(server, {
+        method: 'POST',
+        path: `${pods}/${name}/eviction`,
+        body: { apiVersion: 'policy/v1', kind: 'Eviction', metadata: { name } },
+      })
+    expect((await evict('free')).status).toBe(201)
+    const held = await evict('held')
+    expect([held.status, held.body.details.causes]).toEqual([429, [{ reason: 'DisruptionBudget', message: 'The world holds it.' }]])
+  })
+})
+
+describe('watches', () => {
+  test('of a version that is forgotten end with an error that says so', async () => {
+    const server = await start({ store: createStore({ now: Date.now, random: Math.random, history: 3 }) })
+    for (const name of ['a', 'b', 'c', 'd', 'e']) await make(server, name)
+    const open = await watch(server, { path: `${configMaps}?watch=true&resourceVersion=1` })
+    const [event] = await open.ended()
+    expect([event?.type, event?.object.code, event?.object.reason]).toEqual(['ERROR', 410, 'Expired'])
+    expect(event?.object.message).toMatch(/^too old resource version: 1 \(\d+\)$/)
+  })
+  test('hear of the versions in between', async () => {
+    const server = await start({ bookmarkEveryMs: 20 })
+    const open = await watch(server, { path: `${configMaps}?watch=true&resourceVersion=1&allowWatchBookmarks=true` })
+    await ask(server, { method: 'POST', path: '/api/v1/namespaces', body: { metadata: { name: 'elsewhere' } } })
+    const version = Number((await ask(server, { path: configMaps })).body.metadata.resourceVersion)
+    for (let count = 1; ; count++) {
+      const last = (await open.events(count)).at(-1)
+      expect(last?.type).toBe('BOOKMARK')
+      if (Number(last?.object.metadata.resourceVersion) >= version) break
+    }
+    open.stop()
+  })
+  test('see what is written past the API', async () => {
+    const server = await start()
+    const open = await watch(server, { path: '/api/v1/nodes?watch=true' })
+    server.store.create('nodes', { apiVersion: 'v1', kind: 'Node', metadata: { name: 'n' } })
+    expect((await open.events(1))[0]?.object.metadata.name).toBe('n')
+    open.stop()
+  })
+  test('end when the server closes, and nobody is let in after', async () => {
+    const server = await start()
+    const open = await watch(server, { path: `${configMaps}?watch=true` })
+    await server.close()
+    await open.ended()
+    await expect(ask(server, { path: configMaps })).rejects.toThrow('ECONNREFUSED')
+  })
+})
+
+describe('pages', () => {
+  test('that are forgotten are expired', async () => {
+    const server = await start()
+    for (const name of ['a', 'b']) await make(server, name)
+    const first = await ask(server, { path: `${configMaps}?limit=1` })
+    for (let each = 0; each < 70; each++) await ask(server, { path: `${configMaps}?limit=1` })
+    const second = await ask(server, { path: `${configMaps}?limit=1&continue=${first.body.metadata.continue}` })
+    expect([second.status, second.body.reason]).toEqual([410, 'Expired'])
+  })
+})
+
+describe('namespaces', () => {
+  test('take what is in them along', async () => {
+    const server = await start()
+    await ask(server, { method: 'POST', path: '/api/v1/namespaces', body: { metadata: { name: 'x' } } })
+    await ask(server, { method: 'POST', path: '/api/v1/namespaces/x/configmaps', body: { metadata: { name: 'a' } } })
+    expect((await ask(server, { method: 'DELETE', path: '/api/v1/namespaces/x' })).status).toBe(200)
+    expect((await ask(server, { path: '/api/v1/namespaces/x/configmaps' })).body.items).toEqual([])
+    expect((await ask(server, { path: '/api/v1/namespaces/x' })).status).toBe(404)
+  })
+})
+
+test('a broken body is the fault of who sent it', async () => {
+  const server = await start()
+  const code = await new Promise((resolve, reject) => {
+    const headers = { authorization: `Bearer ${server.tokens.admin}`, 'content-type': 'application/json' }
+    const outgoing = request(server.url + configMaps, { method: 'POST', ca: server.caPem, agent: false, headers }, incoming => {
+      incoming.resume()
+      resolve(incoming.statusCode)
+    })
+    outgoing.on('error', reject)
+    outgoing.end('{"metadata":')
+  })
+  expect(code).toBe(400)
+})
