@@ -57,13 +57,15 @@ export type Step = {
   readonly summary: string
   /** Whether the step exists for this target; decided on what was recorded when it was opened, so the answer never changes. */
   readonly applies?: (view: View) => boolean
-  /** Beyond the machine itself and the Nodes, which every step may ask about. */
+  /** What `done` asks about, beyond the machine itself and the Nodes, which every step may ask about. */
   readonly needs?: (view: View) => readonly Need[]
   /** Need I? */
   readonly done: (view: View) => Answer
   /** How long `done` must have held, seen at least twice, before it counts. */
   readonly stableMs?: (view: View) => number
-  /** May I? */
+  /** What `guard` asks about besides; gathered only when the act is due. */
+  readonly guardNeeds?: (view: View) => readonly Need[]
+  /** May I? Asked only when the act is due. */
   readonly guard?: (view: View) => Verdict
   /** How long the guard must have allowed it, seen at least twice, before the act. */
   readonly guardStableMs?: (view: View) => number

@@ -1,6 +1,7 @@
 import type { Reason } from '../api/reasons.ts'
 import { formatDuration } from '../api/duration.ts'
-import type { Act, Step } from './kind.ts'
+import type { Act, Step, Verdict } from './kind.ts'
+import { YES } from './kind.ts'
 import { ms } from './ledger.ts'
 import type { Need, View } from './world.ts'
 import { displayName, isKnown } from './world.ts'
@@ -23,13 +24,17 @@ export type Next =
 export const nextStep = (all: readonly Step[], view: View): Next => {
   const steps = all.filter((s) => s.applies?.(view) ?? true)
   const recorded = steps.findIndex((s) => s.name === view.target.step)
-  const missing = (step: Step): readonly Need[] => (step.needs?.(view) ?? []).filter((n) => !isKnown(view.world.facts, n))
+  const missing = (step: Step): readonly Need[] => unknownOf(view, step.needs)
 
   let from = 0
   for (let i = steps.length - 1; i >= 0; i--) {
     const step = steps[i]
     if (!step?.milestone) continue
-    // Past a milestone there is no way back, even when the machine cannot be asked.
+    // Once a milestone's act was intended, what came before it is not done again, and past it there is no way back even when the machine cannot be asked.
+    if (i === recorded && view.target.actedAt !== undefined) {
+      from = i
+      break
+    }
     const needs = i < recorded ? [] : missing(step)
     if (needs.length > 0) return { is: 'look', needs }
     if (i < recorded || step.done(view).is === 'yes') {
@@ -47,7 +52,7 @@ export const nextStep = (all: readonly Step[], view: View): Next => {
     if (answer.is === 'failed') return { is: 'fail', step, reason: answer.reason, message: answer.message }
     if (answer.is === 'unknown' && i < recorded) continue
     if (answer.is === 'yes') {
-      const stable = stability(step, view, step.stableMs?.(view))
+      const stable = stability(step, view, step.stableMs?.(view), 'all is well')
       if (stable === undefined || i < recorded) continue
       return i === recorded ? stable : { is: 'enter', step }
     }
@@ -57,35 +62,38 @@ export const nextStep = (all: readonly Step[], view: View): Next => {
   return { is: 'done' }
 }
 
+const unknownOf = (view: View, needs: Step['needs']): readonly Need[] => (needs?.(view) ?? []).filter((n) => !isKnown(view.world.facts, n))
+
 /** What has to hold for a while: undefined once it has, seen at two times that far apart. */
-const stability = (step: Step, { target, world }: View, stableMs: number | undefined): Next | undefined => {
+const stability = (step: Step, { target, world }: View, stableMs: number | undefined, what: string): Next | undefined => {
   if (stableMs === undefined) return undefined
   const since = target.stableSince === undefined ? world.now : ms(target.stableSince)
   const left = since + stableMs - world.now
   if (target.stableSince !== undefined && left <= 0) return undefined
-  return { is: 'hold', step, since, why: `${step.name}: it holds, and must for ${formatDuration(stableMs)}`, forMs: Math.max(left, 1) }
+  return { is: 'hold', step, since, why: `${step.name}: ${what}; confirming for ${formatDuration(stableMs)}`, forMs: Math.max(left, 1) }
 }
 
 /** The current step is not done: wait, act, or give up. */
 const current = (step: Step, why: string, view: View): Next => {
   const { target, world } = view
-  const began = ms(target.stepStartedAt)
   const limit = step.deadlineMs?.(view)
-  const until = limit === undefined ? undefined : began + limit
-  const verdict = step.guard?.(view) ?? { may: 'yes' }
-  const reason = verdict.may === 'wait' && verdict.reason ? verdict.reason : typeof step.failure === 'function' ? step.failure(view) : step.failure
-  const wait = (text: string, forMs = world.timing.pollMs): Next => ({ is: 'wait', step, why: `${step.name}: ${text}`, until, forMs: until === undefined ? forMs : Math.max(1, Math.min(forMs, until - world.now)) })
+  const until = limit === undefined ? undefined : ms(target.stepStartedAt) + limit
+  const running = world.running.find((r) => r.target === target.name && r.step === step.name)
+  const settles = target.actedAt !== undefined && world.now - ms(target.actedAt) < (step.settleMs?.(view) ?? 0)
+  const isDue = step.act !== undefined && !running && !settles
 
+  if (isDue) {
+    const needs = unknownOf(view, step.guardNeeds)
+    if (needs.length > 0) return { is: 'look', needs }
+  }
+  const verdict: Verdict = isDue && step.guard ? step.guard(view) : YES
+  const seen = verdict.may === 'wait' ? verdict.why : why
   if (until !== undefined && world.now >= until) {
-    const seen = verdict.may === 'wait' ? verdict.why : why
+    const reason = verdict.may === 'wait' && verdict.reason ? verdict.reason : typeof step.failure === 'function' ? step.failure(view) : step.failure
     return { is: 'fail', step, reason, message: `${displayName(target)}: ${step.name} did not end within ${formatDuration(limit ?? 0)}: ${seen}.${step.remedy ? ` ${step.remedy}` : ''}` }
   }
-  const running = world.running.find((r) => r.target === target.name && r.step === step.name)
-  if (running) return wait(running.progress || why)
   if (verdict.may === 'no') return { is: 'fail', step, reason: verdict.reason, message: verdict.message }
-  if (!step.act) return wait(why)
-  const settled = target.actedAt === undefined || world.now - ms(target.actedAt) >= (step.settleMs?.(view) ?? 0)
-  if (!settled) return wait(why)
-  if (verdict.may === 'wait') return wait(verdict.why)
-  return stability(step, view, step.guardStableMs?.(view)) ?? { is: 'act', step, act: step.act }
+  if (isDue && verdict.may === 'yes' && step.act) return stability(step, view, step.guardStableMs?.(view), 'nothing speaks against it') ?? { is: 'act', step, act: step.act }
+  const forMs = until === undefined ? world.timing.pollMs : Math.max(1, Math.min(world.timing.pollMs, until - world.now))
+  return { is: 'wait', step, why: `${step.name}: ${running?.progress || seen}`, until, forMs }
 }

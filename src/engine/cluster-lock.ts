@@ -30,7 +30,8 @@ export const takeLock = (home: Home, clock: Clock, seen: Lease | undefined, clus
     acquireTime: time,
     renewTime: time,
     transitions: (seen?.transitions ?? -1) + 1,
-    annotations: { ...seen?.annotations, [ANNOTATION.holderUid]: operation.metadata.uid, [LABEL.cluster]: cluster },
+    annotations: { ...seen?.annotations, [ANNOTATION.holderUid]: operation.metadata.uid },
+    labels: { [LABEL.cluster]: cluster },
   }
   return seen ? home.replaceLease(seen, write) : home.createLease({ namespace: operation.metadata.namespace, name: leaseName(cluster) }, write)
 }

@@ -96,7 +96,7 @@ const install: Step = {
   name: 'install',
   summary: 'Runs the installer, which writes the other boot slot and nothing else.',
   applies: (view) => !isLegacy(view),
-  needs: etcdNeed,
+  guardNeeds: etcdNeed,
   done: (view) => (hasReceipt(view, 'install') ? YES : no('the installer has not ended yet')),
   guard: (view) => both(asRecorded(view), () => gateGuard(view)),
   guardStableMs: ({ world }) => world.timing.etcdSampleMs,
@@ -145,7 +145,7 @@ const cordon: Step = {
   name: 'cordon',
   summary: 'Makes the Node unschedulable and marks the cordon as its own.',
   applies: drains,
-  needs: etcdNeed,
+  guardNeeds: etcdNeed,
   done: (view) => {
     const node = nodeOfTarget(view)
     if (!node.ok) return unknown(`the Kubernetes API does not answer: ${node.fault.message}`)
@@ -204,7 +204,7 @@ const reboot: Step = {
   name: 'reboot',
   summary: 'Reboots the machine into the new version. Done when its boot id has changed.',
   applies: (view) => !isLegacy(view),
-  needs: etcdNeed,
+  guardNeeds: etcdNeed,
   done: rebooted,
   guard: (view) => both(asRecorded(view), () => gateGuard(view)),
   guardStableMs: ({ world }) => world.timing.etcdSampleMs,
@@ -220,7 +220,7 @@ const legacyUpgrade: Step = {
   name: 'upgrade',
   summary: 'Below Talos 1.13: one call that drains, installs and reboots. Done when the boot id has changed.',
   applies: isLegacy,
-  needs: etcdNeed,
+  guardNeeds: etcdNeed,
   done: rebooted,
   guard: (view) => both(asRecorded(view), () => gateGuard(view)),
   guardStableMs: ({ world }) => world.timing.etcdSampleMs,
@@ -332,7 +332,8 @@ const recordImage: Step = {
   done: (view) => {
     const facts = machineOf(view)
     if (!facts.ok) return unknown(`it does not answer: ${facts.fault.message}`)
-    return facts.value.installImage === goal(view, 'image') ? YES : no(`its configuration names ${facts.value.installImage || 'no install image'}`)
+    // A configuration without an install image has none to keep true.
+    return facts.value.installImage === '' || facts.value.installImage === goal(view, 'image') ? YES : no(`its configuration names ${facts.value.installImage}`)
   },
   act: {
     long: false,

@@ -2,7 +2,7 @@ import type { z } from 'zod'
 import type { TalosOperation } from '../../api/talos-operation.ts'
 import type { TalosMachine } from '../../api/talos-machine.ts'
 import type { EtcdGateVerdict } from '../../core/etcd-gate.ts'
-import { etcdGate } from '../../core/etcd-gate.ts'
+import { DEFAULT_QUOTA_BYTES, etcdGate } from '../../core/etcd-gate.ts'
 import type { ControlPlaneView } from '../../core/etcd-members.ts'
 import { leaderName } from '../../core/etcd-members.ts'
 import { etcdStep } from '../../core/compatibility/etcd-step.ts'
@@ -46,8 +46,6 @@ export const etcdViews = (world: World): readonly ControlPlaneView[] => {
 
 /** The control plane that leads etcd now; undefined where they do not agree. */
 export const etcdLeader = (world: World): string | undefined => leaderName(etcdViews(world))
-
-const DEFAULT_QUOTA_BYTES = 2 * 1024 ** 3
 
 /** The gate of etcd: may this control plane go away, or is all well again. */
 export const gate = (operation: TalosOperation, world: World, purpose: 'restart' | 'settled', target?: string): EtcdGateVerdict => {
