@@ -18,7 +18,7 @@ const words = (list: readonly unknown[]): string[] => list.filter(word => typeof
 const CUSTOM_VERBS = ['delete', 'deletecollection', 'get', 'list', 'patch', 'create', 'update', 'watch']
 
 /** The types of one definition, one for each version that is served. */
-export const typesOf = (crd: KubeObject): ResourceType[] => {
+const typesOf = (crd: KubeObject): ResourceType[] => {
   const [spec, names] = [fieldsAt(crd, 'spec'), fieldsAt(crd, 'spec', 'names')]
   const [group, plural, kind] = [textAt(spec, 'group'), textAt(names, 'plural'), textAt(names, 'kind')]
   return listAt(spec, 'versions')

@@ -14,8 +14,8 @@ export type CellColumn = {
   readonly cell: (object: KubeObject, nowMs: number) => unknown
 }
 
-export const NAME: CellColumn = { name: 'Name', cell: object => object.metadata.name }
-export const AGE: CellColumn = {
+const NAME: CellColumn = { name: 'Name', cell: object => object.metadata.name }
+const AGE: CellColumn = {
   name: 'Age',
   description: 'How long ago it was created.',
   cell: (object, nowMs) => age(object.metadata.creationTimestamp, nowMs),

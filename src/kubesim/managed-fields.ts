@@ -37,7 +37,7 @@ const written = ({ name, operation, apiVersion, subresource, time, fields }: Ent
 })
 
 /** `metadata.managedFields` of entries: those that own nothing any more are gone. */
-export const toManagedFields = (entries: readonly Entry[]): unknown[] => entries.filter(entry => entry.fields.size > 0).map(written)
+const toManagedFields = (entries: readonly Entry[]): unknown[] => entries.filter(entry => entry.fields.size > 0).map(written)
 
 export const isSameManager = (a: Manager, b: Manager): boolean =>
   a.name === b.name && a.operation === b.operation && a.apiVersion === b.apiVersion && a.subresource === b.subresource

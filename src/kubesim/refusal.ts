@@ -1,6 +1,6 @@
 import type { StoreFault } from '../world/store.ts'
 
-export type Cause = { reason?: string; message: string; field?: string }
+type Cause = { reason?: string; message: string; field?: string }
 
 export type StatusDetails = {
   name?: string

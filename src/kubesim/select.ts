@@ -37,7 +37,7 @@ const requirement = (term: string): Requirement | undefined => {
 }
 
 /** A label selector as queries spell it: `a=b,c!=d,e in (f,g),h,!i`. */
-export const labelSelector = (selector: string): Requirement => {
+const labelSelector = (selector: string): Requirement => {
   const terms = selector.split(/,(?![^(]*\))/).map(term => term.trim())
   if (selector.trim() === '') return () => true
   const requirements = terms.map(term => {
@@ -107,7 +107,7 @@ const fieldValue = (object: KubeObject, field: string): string => {
 }
 
 /** A field selector: `spec.nodeName=a,status.phase!=Running`. */
-export const fieldSelector = (type: ResourceType, selector: string): Selects => {
+const fieldSelector = (type: ResourceType, selector: string): Selects => {
   const known = ['metadata.name', 'metadata.namespace', ...(type.group === 'events.k8s.io' ? [] : (FIELDS[type.shelf] ?? []))]
   const terms = selector
     .split(',')

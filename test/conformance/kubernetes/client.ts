@@ -1,7 +1,6 @@
 // A plain client of a Kubernetes API, and the record of what it was answered.
 import type { IncomingMessage } from 'node:http'
 import { request as httpsRequest } from 'node:https'
-import { isDeepStrictEqual } from 'node:util'
 
 export type Server = {
   readonly url: string
@@ -134,5 +133,3 @@ export const askUntil = async (server: Server, call: Call, wanted: (reply: Reply
     await new Promise(resolve => setTimeout(resolve, 50))
   }
 }
-
-export const equal = isDeepStrictEqual
