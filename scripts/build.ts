@@ -67,8 +67,9 @@ const outside: Plugin = {
       const found = await quick.resolve(path, { kind, resolveDir, pluginData: 'asked' })
       if (found.errors.length > 0) return found
       const name = nameOf(path)
-      if ((lateEntries.get(name) ?? found.path) !== found.path) throw new Error(`two late modules are called ${name}`)
-      lateEntries.set(name, found.path)
+      const entry = path.startsWith('.') ? found.path : `package:${path}`
+      if ((lateEntries.get(name) ?? entry) !== entry) throw new Error(`two late modules are called ${name}`)
+      lateEntries.set(name, entry)
       return { path: `./${name}.mjs`, external: true }
     })
   },
@@ -79,6 +80,19 @@ const nameOf = (path: string): string => {
   if (!path.startsWith('.')) return path.replaceAll(/[^a-z0-9]+/g, '-').replace(/^-/, '')
   const own = basename(path, '.ts')
   return own === 'main' ? basename(dirname(path)) : own
+}
+
+// Of a package in CommonJS a bundle exports but one default; by these its names are there, as Node itself finds them.
+const packages: Plugin = {
+  name: 'packages',
+  setup(esbuild) {
+    esbuild.onLoad({ filter: /.*/, namespace: 'package' }, async ({ path }) => {
+      const names = Object.keys((await import(path)) as object).filter(name => name !== 'default' && name !== 'module.exports')
+      const lines = [`import * as own from ${JSON.stringify(path)}`, ...names.map(name => `export const ${name} = own.${name}`)]
+      return { contents: lines.join('\n'), resolveDir: root, loader: 'js' }
+    })
+    esbuild.onResolve({ filter: /^package:/ }, ({ path }) => ({ path: path.slice('package:'.length), namespace: 'package' }))
+  },
 }
 
 rmSync(dist, { recursive: true, force: true })
@@ -96,7 +110,7 @@ const rest = await build({
   chunkNames: 'chunks/[name]-[hash]',
   splitting: true,
   format: 'esm',
-  plugins: [builtins],
+  plugins: [packages, builtins],
   // Packages in CommonJS ask for Node's own modules by require, which modules do not have.
   banner: { js: "import { createRequire as ichorCreateRequire } from 'node:module'; const require = ichorCreateRequire(import.meta.url);" },
 })

@@ -1,8 +1,8 @@
 // `ichor` as a process of its own against API servers on the wire: the simulated one, and the real one with the real kubectl.
 import { execFile, spawn } from 'node:child_process'
-import { mkdtempSync, rmSync } from 'node:fs'
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
-import { delimiter, dirname, join } from 'node:path'
+import { delimiter, join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it, onTestFinished, vi } from 'vitest'
 import { kubeClient, type KubeClient } from '../../src/adapters/kube/client.ts'
 import { at } from '../../src/adapters/kube/json.ts'
@@ -252,6 +252,13 @@ describe('the bundle', () => {
     expect([version.code, version.out]).toEqual([0, 'Client      0.1.0\n'])
     expect((await bundle('upgrade', 'talos', '--help')).out).toContain('--schematic')
     expect((await bundle('controller', '--help')).out).toContain('Usage: ichor controller')
-    expect(dirname(dist)).toBe(home)
+
+    // YAML that only a real parser reads, and YAML written: the package comes late.
+    const server = await simulated()
+    onTestFinished(server.close)
+    const kubeconfig = join(dist, 'kubeconfig')
+    writeFileSync(kubeconfig, `# a comment, then JSON\n${readFileSync(server.kubeconfig, 'utf8')}`)
+    const list = await run(kubeconfig, process.execPath, [join(dist, 'ichor.cjs'), 'operation', 'list', '-o', 'yaml'])
+    expect([list.code, list.out, list.err]).toEqual([0, 'apiVersion: v1\nkind: List\nmetadata: {}\nitems: []\n', ''])
   }, 60_000)
 })

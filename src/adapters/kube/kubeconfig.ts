@@ -2,12 +2,12 @@ import { existsSync } from 'node:fs'
 import { readFile } from 'node:fs/promises'
 import { homedir } from 'node:os'
 import { delimiter, dirname, join, resolve } from 'node:path'
-import { parse } from 'yaml'
 import type { Result } from '../../ports/fault.ts'
 import { failed, ok } from '../../ports/fault.ts'
 import { redact } from './classify.ts'
 import type { Json } from './json.ts'
 import { isRecord, list, record, text } from './json.ts'
+import { readPlainYaml } from './plain-yaml.ts'
 
 /** One cluster and one user of a kubeconfig, chosen and complete: who to talk to, and as whom. */
 export type KubeConfig = {
@@ -72,7 +72,7 @@ const load = async (options: KubeConfigOptions): Promise<KubeConfig> => {
   if (options.inCluster) return inCluster(env, folder)
   if (options.text !== undefined) {
     const origin = options.origin ?? 'the kubeconfig'
-    const config = choose([parseFile(options.text, origin, undefined)], options.context, origin)
+    const config = choose([await parseFile(options.text, origin, undefined)], options.context, origin)
     refuseForeignWords(config)
     return config
   }
@@ -109,10 +109,11 @@ const readConfig = async (path: string, isAsked: boolean): Promise<File> => {
   return parseFile(content, path, dirname(path))
 }
 
-const parseFile = (content: string, origin: string, folder: string | undefined): File => {
-  let parsed: unknown
+const parseFile = async (content: string, origin: string, folder: string | undefined): Promise<File> => {
+  let parsed = readPlainYaml(content)
   try {
-    parsed = parse(content, { logLevel: 'error' })
+    // Loaded only for what kubectl and its like do not write: it takes longer than asking the API server.
+    parsed ??= (await import('yaml')).parse(content, { logLevel: 'error' })
   } catch (error) {
     // Only the place: a parser's message quotes the lines, and a kubeconfig's lines are secret.
     const line = (error as { linePos?: readonly { line: number; col: number }[] }).linePos?.[0]
