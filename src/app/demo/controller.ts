@@ -6,7 +6,7 @@ import { type Child, startChild } from '../child.ts'
 export type ControllerProcess = {
   readonly pid: () => number
   readonly logPath: string
-  /** kill -9, and then another one. */
+  /** kill -9, and no other one until `start`. */
   readonly kill: () => Promise<void>
   readonly start: () => Promise<void>
   /** It may end the passes that run; after a moment it has to go. */
@@ -15,18 +15,26 @@ export type ControllerProcess = {
 
 /** How long a controller may take to give up its leadership. */
 const STOP_MS = 2_000
+/** What a Deployment needs until the next one runs. */
+const RESTART_MS = 500
+/** Who ends sooner, so many times in a row, will never run. */
+const SHORT_LIFE_MS = 5_000
+const MOST_SHORT_LIVES = 5
 
 /**
- * The controller as it ships, as a process of its own; it dies with us, however we end. `ended` hears of an end that nobody asked for.
+ * The controller as it ships, as a process of its own; it dies with us, however we end. When somebody ends it another is started, as a Deployment
+ * would. `restarted` hears of that, and `failed` of one that cannot run.
  */
 export const startControllerProcess = async (options: {
   readonly kubeconfigPath: string
   readonly namespace: string
   readonly pace: number
   readonly folder: string
-  readonly ended: (lastWords: string) => void
+  readonly restarted: (before: number, now: number) => void
+  readonly failed: (error: unknown) => void
 }): Promise<ControllerProcess> => {
-  const logPath = join(options.folder, 'controller.log')
+  const { folder, restarted, failed } = options
+  const logPath = join(folder, 'controller.log')
   const args = [
     ...programOf(import.meta.dirname),
     ...['--kubeconfig', options.kubeconfigPath, '--namespace', options.namespace, '--pace', String(options.pace)],
@@ -35,14 +43,24 @@ export const startControllerProcess = async (options: {
   ]
   let child: Child | undefined
   let isWanted = false
+  let shortLives = 0
 
   const start = async (): Promise<void> => {
     isWanted = true
-    const started = await startChild({ command: process.execPath, args, logPath, removeOnCrash: options.folder })
+    const begun = Date.now()
+    const started = await startChild({ command: process.execPath, args, logPath, removeOnCrash: folder })
     child = started
-    void started.exited.then(() => {
-      if (isWanted && child === started) options.ended(started.lastWords())
-    })
+    started.exited.then(() => again(started, begun)).catch(failed)
+  }
+  const again = async (ended: Child, begun: number): Promise<void> => {
+    const isStillWanted = () => isWanted && child === ended
+    if (!isStillWanted()) return
+    shortLives = Date.now() - begun < SHORT_LIFE_MS ? shortLives + 1 : 0
+    if (shortLives >= MOST_SHORT_LIVES) throw new Error(`the controller ends by itself; its last words:\n${ended.lastWords()}`)
+    await pause(RESTART_MS)
+    if (!isStillWanted()) return
+    await start()
+    restarted(ended.pid, child?.pid ?? 0)
   }
   const kill = async (): Promise<void> => {
     isWanted = false

@@ -135,7 +135,7 @@ export const startMirror = (world: World, client: KubeClient, failed: (error: un
     if (wanted['status'] === undefined || type.kind === 'Namespace') return undefined
     // The server itself counts a budget's evictions; what the world counted then takes their place.
     const status = type.kind === 'PodDisruptionBudget' ? budgetStatus(wanted, found) : wanted['status']
-    if (same(record.status, status)) return undefined
+    if (same(record.status, status) && !isSpent(type, status, found)) return undefined
     const patched = await client.patch(type, { ...place, subresource: 'status' }, { status })
     if (!patched.ok) return patched.fault.kind === 'notFound' ? undefined : patched.fault
     record.status = status
@@ -162,7 +162,7 @@ export const startMirror = (world: World, client: KubeClient, failed: (error: un
 
   const stops = TYPES.map(type => {
     const watched = store.watch(type.shelf, '0', ({ object }) => add(type, object.metadata.namespace ?? '', object.metadata.name))
-    return watched.ok ? watched.stop : () => {}
+    return () => void (watched.ok && watched.stop())
   })
   const reflectors = TYPES.filter(({ shared }) => shared).map(type =>
     startReflector({
@@ -193,6 +193,10 @@ const draftOf = ({ status: _, ...object }: WorldObject): KubeObject => {
   const { name, namespace, labels, annotations, ownerReferences } = object.metadata
   return { ...object, metadata: { name, namespace, labels, annotations, ownerReferences } }
 }
+
+/** An eviction at the server took from the budget, and the world has counted anew since: to the same number, perhaps. */
+const isSpent = (type: Mirrored, status: unknown, found: KubeObject | undefined): boolean =>
+  type.kind === 'PodDisruptionBudget' && at(found, 'status', 'disruptionsAllowed') !== at(status, 'disruptionsAllowed')
 
 const budgetStatus = (wanted: WorldObject, found: KubeObject | undefined): object => ({
   ...(wanted['status'] as object),

@@ -20,7 +20,7 @@ export const realKubernetes = async (world: World, folder: string, failed: (erro
   const kubeconfigPath = join(folder, 'kubeconfig')
   const user = { name: 'admin', token: server.tokens.admin }
   writeKubeconfig({ path: kubeconfigPath, cluster: CLUSTER, namespace: NAMESPACE, url: server.url, caPem: server.caPem, user })
-  const stopFollowing = followApiServer(world, { up: server.restart, down: server.kill }, failed)
+  const stopFollowing = followApiServer(world, { up: () => server.restart(), down: () => server.kill() }, failed)
 
   const config = await loadKubeConfig({ kubeconfigPath })
   if (!config.ok) throw new Error(config.fault.message)

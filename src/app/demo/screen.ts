@@ -8,6 +8,8 @@ export type Screen = {
   readonly say: (line?: string) => void
   /** The live picture, if there was one, is a text like any other from here on. */
   readonly settle: () => void
+  /** Nothing is shown any more. */
+  readonly close: () => void
 }
 
 // What the live block writes before it draws itself anew.
@@ -15,6 +17,12 @@ const BACK = /^\x1b\[\d+A\r\x1b\[0J/
 
 export const createScreen = (own: Terminal): Screen => {
   let picture = ''
+  let isClosed = false
+  const unlessClosed =
+    <A extends readonly unknown[]>(write: (...args: A) => void) =>
+    (...args: A): void => {
+      if (!isClosed) write(...args)
+    }
   const up = (): string => {
     const height = picture.split('\n').length - 1
     return height > 0 ? `\x1b[${height}A\r\x1b[0J` : ''
@@ -24,17 +32,22 @@ export const createScreen = (own: Terminal): Screen => {
       ...own,
       canAsk: false,
       onInterrupt: () => () => {},
-      raw: text => {
+      out: unlessClosed(own.out),
+      err: unlessClosed(own.err),
+      raw: unlessClosed(text => {
         picture = text.replace(BACK, '')
         own.raw(text)
-      },
+      }),
     },
-    say: (line = '') => {
+    say: unlessClosed((line = '') => {
       if (picture === '') own.out(line)
       else own.raw(`${up()}${line}\n${picture}`)
-    },
+    }),
     settle: () => {
       picture = ''
+    },
+    close: () => {
+      isClosed = true
     },
   }
 }
