@@ -286,3 +286,79 @@ const merged = (target: unknown, patch: unknown): unknown => {
   }
   return result
 }
+
+/** A time so many minutes after the bench's beginning. */
+export const minutes = (count: number): string => new Date(bootTime + count * 60_000).toISOString()
+
+/** Puts an operation of the upgrade to v1.13.9 that is ten minutes old. */
+export const putOperation = (
+  world: Bench,
+  name: string,
+  more: { spec?: object; status?: object; annotations?: Record<string, string>; namespace?: string } = {},
+): void =>
+  world.put('talosoperations', {
+    metadata: {
+      name,
+      creationTimestamp: minutes(-10),
+      ...(more.annotations ? { annotations: more.annotations } : {}),
+      ...(more.namespace ? { namespace: more.namespace } : {}),
+    },
+    spec: {
+      clusterRef: { name: 'home' },
+      kind: 'talos',
+      talos: { version: 'v1.13.9' },
+      paused: false,
+      override: false,
+      cancelled: false,
+      ...more.spec,
+    },
+    status: more.status,
+  })
+
+export const putCluster = (world: Bench, name: string): void =>
+  world.put('talosclusters', { metadata: { name }, spec: { talosconfigSecretRef: { name: `${name}-talosconfig` } } })
+
+/** The status of an operation whose install failed on its second machine. */
+export const failure = {
+  phase: 'Paused',
+  failureReason: 'InstallFailed',
+  message: 'cp-2: the installer ended with exit code 1',
+  lastFailure: {
+    reason: 'InstallFailed',
+    message: 'expected exit code 0, seen 1: no space left on device',
+    machine: 'cp-2',
+    step: 'install',
+    at: minutes(-3),
+  },
+  machines: [
+    {
+      name: 'cp-1',
+      role: 'controlplane',
+      phase: 'Completed',
+      before: { version: 'v1.13.5' },
+      after: { version: 'v1.13.9' },
+      startedAt: minutes(-9),
+      finishedAt: minutes(-5),
+    },
+    {
+      name: 'cp-2',
+      role: 'controlplane',
+      phase: 'Failed',
+      step: 'install',
+      before: { version: 'v1.13.5' },
+      startedAt: minutes(-5),
+      message: 'no space left on device',
+    },
+    { name: 'wk-1', role: 'worker', phase: 'Pending' },
+  ],
+  progress: { done: 1, skipped: 0, total: 3, summary: '1/3' },
+  lock: { lease: 'ichor-home', holder: 'ichor-controller/op/ichor-system/talos-1-13-9', since: minutes(-9) },
+}
+
+/** Lets what is under way go on until it holds. */
+export const until = async (holds: () => boolean): Promise<void> => {
+  for (let turns = 0; !holds(); turns++) {
+    if (turns > 1000) throw new Error('it never came to be')
+    await new Promise(resolve => setImmediate(resolve))
+  }
+}

@@ -1,0 +1,239 @@
+import { beforeEach, describe, expect, it } from 'vitest'
+import type { Bench } from './test-bench.ts'
+import { bench, putCluster, putOperation } from './test-bench.ts'
+
+let world: Bench
+beforeEach(() => {
+  world = bench()
+})
+
+const cluster = (name: string) => putCluster(world, name)
+const operation = (name: string, more?: Parameters<typeof putOperation>[2]) => putOperation(world, name, more)
+const created = () => world.objects.get('talosoperations/ichor-system/talos-1-13-9')
+
+describe('upgrade talos', () => {
+  it('creates an operation that says who asked, after everything was checked', async () => {
+    cluster('home')
+    expect(
+      await world.run(
+        'upgrade',
+        'talos',
+        '--acknowledge',
+        'api-outage',
+        'v1.13.9',
+        '--max-unavailable',
+        '25%',
+        '--drain-policy',
+        'force',
+        '--reboot-mode',
+        'powercycle',
+        '--yes',
+      ),
+    ).toBe(0)
+    expect(world.writes).toEqual(['create talosoperations talos-1-13-9'])
+    expect(created()?.spec).toEqual({
+      clusterRef: { name: 'home' },
+      kind: 'talos',
+      maxUnavailable: '25%',
+      drain: { policy: 'force' },
+      acknowledge: ['api-outage'],
+      talos: { version: 'v1.13.9', rebootMode: 'powercycle' },
+    })
+    expect(created()?.metadata.annotations).toEqual({ 'ichor.maesh.dev/requested-by': 'alice@example.org' })
+    expect(created()?.metadata.labels).toEqual({ 'ichor.maesh.dev/cluster': 'home' })
+    expect(world.out).toEqual(['talosoperation.ichor.maesh.dev/talos-1-13-9 created'])
+  })
+
+  it('takes the kubeconfig user where the server does not tell', async () => {
+    cluster('home')
+    world.user = undefined
+    await world.run('upgrade', 'talos', 'v1.13.9', '--override', '--yes')
+    expect(created()?.metadata.annotations).toEqual({
+      'ichor.maesh.dev/requested-by': 'admin@home',
+      'ichor.maesh.dev/override-by': 'admin@home',
+    })
+  })
+
+  const wrong: [string, string[], string][] = [
+    ['no v', ['1.13.9'], 'error: version "1.13.9" has no v: write v1.13.9'],
+    ['a typo', ['v1.13'], 'error: version "v1.13" is no version: write it as v1.13.9'],
+    [
+      'a pre-release',
+      ['v1.14.0-alpha.1'],
+      'error: version "v1.14.0-alpha.1" is no final version: only final versions such as v1.14.0 are installed',
+    ],
+    [
+      'nobody away',
+      ['v1.13.9', '--max-unavailable', '0'],
+      'error: --max-unavailable 0: must be a number from 1 to 1000 or a percentage from 1% to 100%',
+    ],
+    [
+      'no percent',
+      ['v1.13.9', '--max-unavailable', '0%'],
+      'error: --max-unavailable "0%": must be a number from 1 to 1000 or a percentage from 1% to 100%',
+    ],
+    [
+      'too many percent',
+      ['v1.13.9', '--max-unavailable', '150%'],
+      'error: --max-unavailable "150%": must be a number from 1 to 1000 or a percentage from 1% to 100%',
+    ],
+    [
+      'a negative number',
+      ['v1.13.9', '--max-unavailable', '-1'],
+      'error: --max-unavailable -1: must be a number from 1 to 1000 or a percentage from 1% to 100%',
+    ],
+    [
+      'a word',
+      ['v1.13.9', '--max-unavailable', 'abc'],
+      'error: --max-unavailable "abc": must be a number from 1 to 1000 or a percentage from 1% to 100%',
+    ],
+    ['half a schematic', ['v1.13.9', '--schematic', 'abc'], 'error: --schematic "abc": must be 64 hexadecimal digits'],
+    [
+      'a bare number of time',
+      ['v1.13.9', '--drain-timeout', '10'],
+      'error: --drain-timeout "10": must be a duration with units, for example 90s, 10m or 1h30m',
+    ],
+    ['no version', [], "error: missing required argument 'version'"],
+    [
+      'an unknown policy',
+      ['v1.13.9', '--drain-policy', 'never'],
+      "error: option '--drain-policy <choice>' argument 'never' is invalid. Allowed choices are wait, force, skip.",
+    ],
+    ['an unknown flag', ['v1.13.9', '--schematik', 'abc'], "error: unknown option '--schematik'"],
+    [
+      'a wait without a unit',
+      ['v1.13.9', '--wait', '--timeout', '5'],
+      'error: --timeout "5": must be a duration such as 90s, 10m or 1h30m',
+    ],
+  ]
+  it.each(wrong)('refuses %s', async (_, args, message) => {
+    cluster('home')
+    expect(await world.run('upgrade', 'talos', ...args, '--yes')).toBe(2)
+    expect(world.err[0]).toBe(message)
+    expect(world.writes).toEqual([])
+  })
+
+  it('names the clusters that there are', async () => {
+    cluster('home')
+    cluster('edge')
+    expect(await world.run('upgrade', 'talos', 'v1.13.9', '--cluster', 'hone', '--yes')).toBe(1)
+    expect(world.err).toEqual(['error: there is no cluster "hone" in namespace ichor-system', '  There are: home, edge'])
+    world.err.length = 0
+    expect(await world.run('upgrade', 'talos', 'v1.13.9', '--yes')).toBe(2)
+    expect(world.err).toEqual([
+      'error: there are 2 clusters in namespace ichor-system: say which with --cluster',
+      '  There are: home, edge',
+    ])
+  })
+
+  it('asks, and takes only yes for a yes', async () => {
+    cluster('home')
+    expect(await world.run('upgrade', 'talos', 'v1.13.9')).toBe(2)
+    expect(world.err.at(-1)).toBe('error: Start talos v1.13.9 on cluster home? Nobody can be asked here: add --yes. Nothing was done.')
+    world.canAsk = true
+    world.answers = ['maybe', 'y']
+    expect(await world.run('upgrade', 'talos', 'v1.13.9')).toBe(2)
+    expect(world.writes).toEqual([])
+    expect(await world.run('upgrade', 'talos', 'v1.13.9')).toBe(0)
+  })
+
+  it('does not start the same twice at once, but again after the end', async () => {
+    cluster('home')
+    operation('talos-1-13-9', { status: { phase: 'Running' } })
+    expect(await world.run('upgrade', 'talos', 'v1.13.9', '--yes')).toBe(1)
+    expect(world.err[0]).toBe('error: operation talos-1-13-9 is there already, Running, created 10m ago')
+    operation('talos-1-13-9', { status: { phase: 'Completed' } })
+    expect(await world.run('upgrade', 'talos', 'v1.13.9', '--yes')).toBe(0)
+    expect(world.writes).toEqual(['create talosoperations talos-1-13-9-2'])
+  })
+
+  const plan = {
+    cluster: 'home',
+    kind: 'talos',
+    found: { talos: { lowest: 'v1.13.5', highest: 'v1.13.9' }, kubernetes: { lowest: 'v1.36.2', highest: 'v1.36.2' }, cilium: '1.19.2' },
+    refusals: [],
+    notes: ['No snapshot storage is configured: no snapshot is taken.'],
+    order: [
+      {
+        name: 'cp-1',
+        role: 'controlplane' as const,
+        from: 'v1.13.5',
+        to: 'v1.13.9',
+        loses: ['One etcd member of 3 is away.', '4 pods move.'],
+      },
+      { name: 'wk-1', role: 'worker' as const, from: 'v1.13.5', to: 'v1.13.9', skip: 'held', loses: [] },
+      { name: 'wk-2', role: 'worker' as const, from: 'v1.13.5', to: 'v1.13.9', loses: [] },
+    ],
+    holder: 'ichor-controller/op/ichor-system/other',
+  }
+
+  it('shows a plan and writes nothing', async () => {
+    cluster('home')
+    world.plan = plan
+    expect(await world.run('upgrade', 'talos', 'v1.13.9', '--plan')).toBe(0)
+    expect(world.out).toEqual([
+      'Plan: talos on cluster home, 2 of 3 machines',
+      'Found: Talos v1.13.5 to v1.13.9, Kubernetes v1.36.2, Cilium 1.19.2',
+      '',
+      '#   MACHINE   ROLE           FROM      TO        GOES AWAY MEANWHILE',
+      '1   cp-1      controlplane   v1.13.5   v1.13.9   One etcd member of 3 is away; 4 pods move',
+      '-   wk-1      worker         v1.13.5             skipped: held',
+      '2   wk-2      worker         v1.13.5   v1.13.9   nothing else',
+      '',
+      'Note: No snapshot storage is configured: no snapshot is taken.',
+      '',
+      'The lock of cluster home is held by operation ichor-system/other: the operation would wait for it.',
+      '',
+      'No check refuses it. Nothing was written.',
+    ])
+    expect(world.writes).toEqual([])
+  })
+
+  it('ends with 3 when the plan is refused, and with --override where that passes it', async () => {
+    cluster('home')
+    world.plan = { ...plan, refusals: [{ rule: 'skew', message: 'v1.15.0 skips v1.14', overridable: true }] }
+    expect(await world.run('upgrade', 'talos', 'v1.15.0', '--yes')).toBe(3)
+    expect(world.err).toContain('Refused: skew: v1.15.0 skips v1.14 (--override passes it)')
+    expect(world.writes).toEqual([])
+    expect(await world.run('upgrade', 'talos', 'v1.15.0', '--plan', '--override', '-o', 'json')).toBe(0)
+    expect(JSON.parse(world.out.join('\n'))).toEqual(world.plan)
+    expect(await world.run('upgrade', 'talos', 'v1.15.0', '--override', '--yes')).toBe(0)
+  })
+
+  it('does not start what has nothing to do', async () => {
+    cluster('home')
+    world.plan = { ...plan, order: plan.order.map(machine => ({ ...machine, skip: 'runs v1.13.9 already' })) }
+    expect(await world.run('upgrade', 'talos', 'v1.13.9', '--yes')).toBe(3)
+    expect(world.err.slice(-2)).toEqual(['error: there is nothing to do on cluster home: runs v1.13.9 already', '  Nothing was started.'])
+    expect(world.writes).toEqual([])
+  })
+
+  it('names the images below the table', async () => {
+    cluster('home')
+    operation('talos-1-13-9', { status: { phase: 'Running' } })
+    world.plan = { ...plan, order: plan.order.map(machine => ({ ...machine, to: 'factory.example/metal-installer/abc:v1.13.9' })) }
+    expect(await world.run('upgrade', 'talos', 'v1.13.9', '--plan')).toBe(0)
+    expect(world.out).toContain('2   wk-2      worker         v1.13.5   v1.13.9   nothing else')
+    expect(world.out).toContain('Installer image: factory.example/metal-installer/abc:v1.13.9')
+  })
+
+  it('says why it cannot plan', async () => {
+    cluster('home')
+    expect(await world.run('upgrade', 'talos', 'v1.13.9', '--plan')).toBe(1)
+    expect(world.err).toEqual(['error: cannot plan: secrets "home-talosconfig" is forbidden'])
+  })
+
+  it('shows a refusal of the server field by field', async () => {
+    cluster('home')
+    world.faults.set('create talosoperations', {
+      kind: 'invalid',
+      message: 'TalosOperation is invalid',
+      causes: [{ reason: 'FieldValueInvalid', field: 'spec.maxUnavailable', message: 'Invalid value: "object": must be a number' }],
+    })
+    expect(await world.run('upgrade', 'talos', 'v1.13.9', '--yes')).toBe(1)
+    expect(world.err.slice(-2)).toEqual([
+      'error: cannot create operation talos-1-13-9: the API server refuses it',
+      '  spec.maxUnavailable: must be a number',
+    ])
+  })
+})
