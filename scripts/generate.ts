@@ -1,11 +1,15 @@
 // What is generated from the sources and committed: CRDs and reference pages. `--check` changes nothing and fails where a file differs.
-import { existsSync, globSync, readFileSync } from 'node:fs'
+import { globSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import type { Command } from 'commander'
+import { startCommands } from '../src/app/cli/commands/upgrade.ts'
+import { EXIT } from '../src/app/cli/exit-codes.ts'
+import { realOutside } from '../src/app/cli/outside.ts'
+import { program } from '../src/app/cli/program.ts'
 import { resources } from '../src/app/resources.ts'
 import { compatibilityTable } from '../src/core/compatibility/table.ts'
 import { kinds } from '../src/kinds/registry.ts'
-import { cliPage, type ExitCodes } from './generate/cli-page.ts'
+import { failed } from '../src/ports/fault.ts'
+import { cliPage } from './generate/cli-page.ts'
 import { compatibilityPage } from './generate/compatibility-page.ts'
 import { crdFiles, crdFolder } from './generate/crds.ts'
 import { claimsIn, fieldCasesPage, wrongClaims, type FieldCase } from './generate/field-cases-page.ts'
@@ -13,6 +17,9 @@ import { differences, settle } from './generate/files.ts'
 import { kindFolder, kindPages, stepsByReason } from './generate/kind-pages.ts'
 import { reasonsPage } from './generate/reasons-page.ts'
 import { resourceFolder, resourcePages } from './generate/resource-pages.ts'
+
+/** Pages are made from what the commands say of themselves; none is run. */
+const noPlan = () => Promise.resolve(failed('unsupported', 'nothing is planned here'))
 
 const root = join(import.meta.dirname, '..')
 
@@ -22,7 +29,7 @@ const files = new Map([
   ...kindPages(kinds),
   ...reasonsPage(stepsByReason(kinds)),
   ...compatibilityPage(compatibilityTable),
-  ...(await cli()),
+  ...cli(),
   ...fieldCases(),
 ])
 const found = differences(root, files, [crdFolder, resourceFolder, kindFolder])
@@ -35,12 +42,8 @@ if (process.argv.includes('--check')) {
   console.log(found.length === 0 ? `${files.size} generated files are fresh` : found.map(({ path }) => path).join('\n'))
 }
 
-async function cli() {
-  const path = join(root, 'src/app/cli/program.ts')
-  if (!existsSync(path)) return new Map<string, string>()
-  const { program } = (await import(path)) as { program: (outside: unknown) => Command }
-  const { EXIT } = (await import(join(root, 'src/app/cli/exit-codes.ts'))) as { EXIT: ExitCodes }
-  return cliPage(program({ calledAs: 'ichor', version: '', kinds, terminal: {} }), EXIT)
+function cli() {
+  return cliPage(program({ ...realOutside(kinds, noPlan), calledAs: 'ichor' }, startCommands), EXIT)
 }
 
 function fieldCases() {

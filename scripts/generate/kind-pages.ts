@@ -80,8 +80,8 @@ const applies = (step: Step, kind: DocumentedKind): string => {
 }
 
 const notes = (step: Step, kind: DocumentedKind): string[] => {
-  const stable = oneOrBoth(kind, view => (step.stableMs ? formatDuration(step.stableMs(view.world)) : ''))
-  const guarded = oneOrBoth(kind, view => (step.guardStableMs ? formatDuration(step.guardStableMs(view.world)) : ''))
+  const stable = oneOrBoth(kind, view => (step.stableMs ? formatDuration(step.stableMs(view)) : ''))
+  const guarded = oneOrBoth(kind, view => (step.guardStableMs ? formatDuration(step.guardStableMs(view)) : ''))
   return [
     ...(step.act ? [] : ['only waits']),
     ...(step.act?.disruptive ? ['disruptive: leadership and lock are read again right before it'] : []),

@@ -125,13 +125,15 @@ export const isStopped = (status: OperationStatus): boolean => status.phase === 
 const going = (status: OperationStatus, message: string, wait: OperationStatus['waiting']): OperationStatus =>
   isStopped(status) ? status : { ...without(status, 'failureReason', 'waiting'), phase: 'Running', message, ...(wait ? { waiting: wait } : {}) }
 
-/** The intention, written before the act. */
-export const intended = (status: OperationStatus, now: number, name: string, message: string): OperationStatus =>
-  going(
-    withTarget(status, name, (t) => ({ ...t, firstActedAt: t.firstActedAt ?? iso(now), actedAt: iso(now), attempts: (t.attempts ?? 0) + 1, message })),
-    message,
-    undefined,
-  )
+/**
+ * The intention, written before the act. An act that is only repeated (one more round of evictions) keeps the words of the wait it stands in, so that
+ * its reader does not see the two take turns.
+ */
+export const intended = (status: OperationStatus, now: number, name: string, message: string): OperationStatus => {
+  const isRepeated = (targetsOf(status).find((t) => t.name === name)?.attempts ?? 0) > 0 && status.waiting !== undefined
+  const next = withTarget(status, name, (t) => ({ ...t, firstActedAt: t.firstActedAt ?? iso(now), actedAt: iso(now), attempts: (t.attempts ?? 0) + 1, ...(isRepeated ? {} : { message }) }))
+  return isRepeated ? going(next, status.message ?? message, status.waiting) : going(next, message, undefined)
+}
 
 /** The act got a bad answer. Where it is certain that nothing was done, its effect need not be waited for. */
 export const unanswered = (status: OperationStatus, name: string, message: string, certain: boolean): OperationStatus =>
@@ -147,7 +149,10 @@ export const received = (status: OperationStatus, now: number, name: string, ste
   }))
 
 export const waiting = (status: OperationStatus, now: number, name: string | undefined, message: string, until: number | undefined): OperationStatus => {
-  const wait = { for: message, since: status.waiting?.for === message ? status.waiting.since : iso(now), ...(until === undefined ? {} : { until: iso(until) }) }
+  // The wait for one step is one wait, however its words change: it began with the step.
+  const target = targetsOf(status).find((t) => t.name === name)
+  const since = target?.stepStartedAt ?? (status.waiting?.for === message ? status.waiting.since : iso(now))
+  const wait = { for: message, since, ...(until === undefined ? {} : { until: iso(until) }) }
   const next = going(status, message, wait)
   // The turn of a machine has come although it cannot begin: from here runs the time that it may need.
   return name === undefined ? next : withTarget(next, name, (t) => ({ ...t, message, ...(t.phase === 'Pending' ? { stepStartedAt: t.stepStartedAt ?? iso(now) } : {}) }))

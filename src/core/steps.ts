@@ -70,7 +70,7 @@ const stability = (step: Step, { target, world }: View, stableMs: number | undef
   const since = target.stableSince === undefined ? world.now : ms(target.stableSince)
   const left = since + stableMs - world.now
   if (target.stableSince !== undefined && left <= 0) return undefined
-  return { is: 'hold', step, since, why: `${step.name}: ${what}; confirming for ${formatDuration(stableMs)}`, forMs: Math.max(left, 1) }
+  return { is: 'hold', step, since, why: `${step.name}: ${what}; confirming${stableMs < 1000 ? '' : ` for ${formatDuration(stableMs)}`}`, forMs: Math.max(left, 1) }
 }
 
 /** The current step is not done: wait, act, or give up. */

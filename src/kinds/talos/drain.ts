@@ -32,7 +32,7 @@ export const drainDone = (view: View): Answer => {
   if (!pods.ok) return unknown(`its pods cannot be listed: ${pods.fault.message}`)
   if (pods.value.length > 0) {
     const blocked = blockedBy(view)
-    return no(blocked.length > 0 ? some(blocked) : `${pods.value.length} pods are still there: ${some(pods.value.map(id))}`)
+    return no(blocked.length > 0 ? some(blocked) : `${pods.value.length === 1 ? '1 pod is' : `${pods.value.length} pods are`} still there: ${some(pods.value.map(id))}`)
   }
   const volumes = volumeFacts(view.world, view.target.node)
   if (!volumes.ok) return unknown(`its volumes cannot be listed: ${volumes.fault.message}`)
