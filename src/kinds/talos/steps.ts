@@ -191,7 +191,7 @@ const drain: Step = {
 /** Whether the machine has been rebooted since it was opened. */
 const rebooted = (view: View): Answer => {
   const facts = machineOf(view)
-  if (!facts.ok) return unknown(`it is away: ${facts.fault.message}`)
+  if (!facts.ok) return unknown('it is away')
   return facts.value.bootID === view.target.before?.bootID ? no(`its boot id has not changed; it is in stage ${facts.value.stage}`) : YES
 }
 
