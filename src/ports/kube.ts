@@ -11,6 +11,8 @@ export type NodeFacts = {
   /** When the Ready condition changed last, milliseconds since 1970. */
   readonly readySince: number
   readonly unschedulable: boolean
+  /** It has a taint that keeps pods without a toleration away, besides that of a cordon. */
+  readonly tainted?: boolean
   readonly bootID: string
   readonly systemUUID: string
   readonly kubeletVersion: string
@@ -35,6 +37,10 @@ export type PodFacts = {
   readonly ownerKind: string
   /** deletionTimestamp is set: it is on its way out. */
   readonly terminating: boolean
+  /** Its Ready condition, as the API has it: the shadow of a static pod goes on saying so for a while after the pod is gone. */
+  readonly ready?: boolean
+  /** When the youngest of its running containers started, milliseconds since 1970 by the clock of its machine; absent while none runs. */
+  readonly startedAt?: number
 }
 
 /** A PodDisruptionBudget that covers a pod. */

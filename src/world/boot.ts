@@ -24,6 +24,7 @@ export const stopKubelet = (site: Site, machine: Machine): void => {
 export const stopStaticPods = (site: Site, machine: Machine): void => {
   if (!machine.staticPods) return
   machine.staticPods = false
+  site.journal.write(machine.name, 'static-pods', 'stopped')
   site.tell(machine, 'static-pods')
 }
 
@@ -180,6 +181,7 @@ export const beRunning = (site: Site, machine: Machine): void => {
   }
   machine.kubelet = true
   machine.staticPods = machine.role === 'controlplane'
+  machine.staticPodsSince = machine.bootedAt
 }
 
 /** What follows from changes: the fallback is dropped once the machine runs and is ready; static pods follow etcd. */
@@ -202,6 +204,8 @@ export const followChanges = (site: Site): void => {
       later(site, machine, site.durations.draw('staticPods'), () => {
         if (machine.staticPods || !machine.kubelet || machine.services.get('etcd')?.health !== 'healthy') return
         machine.staticPods = true
+        machine.staticPodsSince = site.schedule.now()
+        site.journal.write(machine.name, 'static-pods', 'run')
         site.tell(machine, 'static-pods')
       })
     }

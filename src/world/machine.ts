@@ -59,6 +59,8 @@ export type Machine = {
   kubelet: boolean
   /** kube-apiserver, controller manager and scheduler run and the kubelet has reported them. */
   staticPods: boolean
+  /** Since when, milliseconds since 1970. */
+  staticPodsSince: number
   /** The installer noted a way back in this life; Talos drops only one that was there when it booted. */
   armed: boolean
   /** A stream of the installer is open or its work goes on. */
@@ -107,6 +109,7 @@ export const createMachine = (options: MachineOptions): Machine => ({
   services: new Map(),
   kubelet: false,
   staticPods: false,
+  staticPodsSince: 0,
   armed: false,
   installing: false,
   streams: new Set(),

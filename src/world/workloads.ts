@@ -181,7 +181,9 @@ export const keepWorkloads = (site: Site, api: ApiServer, nodes: Nodes): { reado
       const node = nodes.of(machine)
       if (machine.role !== 'controlplane' || !node || !machine.staticPods) continue
       for (const component of ['kube-apiserver', 'kube-controller-manager', 'kube-scheduler']) {
-        ensure(store, RESOURCE.pods, {
+        const startedAt = timestamp(machine.staticPodsSince)
+        const state = { name: component, ready: true, state: { running: { startedAt } } }
+        const pod = ensure(store, RESOURCE.pods, {
           apiVersion: 'v1',
           kind: 'Pod',
           metadata: {
@@ -192,8 +194,19 @@ export const keepWorkloads = (site: Site, api: ApiServer, nodes: Nodes): { reado
             ownerReferences: [{ apiVersion: 'v1', kind: 'Node', name: machine.name, uid: node.metadata.uid, controller: true }],
           },
           spec: { nodeName: machine.name, containers: [{ name: component, image: `registry.k8s.io/${component}:${site.kubernetes()}` }] },
-          status: { phase: 'Running', conditions: [{ type: 'Ready', status: 'True', lastTransitionTime: timestamp(schedule.now()) }] },
+          status: {
+            phase: 'Running',
+            conditions: [{ type: 'Ready', status: 'True', lastTransitionTime: timestamp(schedule.now()) }],
+            containerStatuses: [state],
+          },
         })
+        const told = (pod.status as { containerStatuses?: [typeof state] }).containerStatuses?.[0].state.running.startedAt
+        // A shadow outlives its pod, Ready as ever: only the kubelet of the next boot says that the containers are new ones.
+        if (told !== startedAt)
+          change(store, RESOURCE.pods, 'kube-system', pod.metadata.name, now => ({
+            ...now,
+            status: { ...(now.status as object), containerStatuses: [state] },
+          }))
       }
     }
   }

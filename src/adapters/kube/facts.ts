@@ -5,6 +5,9 @@ import type { BudgetFacts, NodeFacts, PodFacts } from '../../ports/kube.ts'
 import type { KubeObject } from './client.ts'
 import { at, isRecord, list, number, record, text, texts } from './json.ts'
 
+/** A cordon shows as this taint too. */
+const UNSCHEDULABLE_TAINT = 'node.kubernetes.io/unschedulable'
+
 export const nodeOf = (node: KubeObject): NodeFacts => {
   const labels = texts(at(node, 'metadata', 'labels'))
   const info = record(at(node, 'status', 'nodeInfo'))
@@ -20,6 +23,9 @@ export const nodeOf = (node: KubeObject): NodeFacts => {
     // Of a Node that never said so: since it exists.
     readySince: Date.parse(text(ready?.['lastTransitionTime'])) || Date.parse(text(at(node, 'metadata', 'creationTimestamp'))) || 0,
     unschedulable: at(node, 'spec', 'unschedulable') === true,
+    tainted: list(at(node, 'spec', 'taints'))
+      .map(record)
+      .some(({ key, effect }) => key !== UNSCHEDULABLE_TAINT && (effect === 'NoSchedule' || effect === 'NoExecute')),
     bootID: text(info['bootID']),
     systemUUID: text(info['systemUUID']),
     kubeletVersion: text(info['kubeletVersion']),
@@ -43,6 +49,12 @@ export const podOf = (pod: KubeObject): PodFacts => {
     .map(record)
     .find(({ controller }) => controller === true)
   const phase = text(at(pod, 'status', 'phase'))
+  const ready = list(at(pod, 'status', 'conditions'))
+    .map(record)
+    .find(({ type }) => type === 'Ready')
+  const starts = list(at(pod, 'status', 'containerStatuses'))
+    .map(container => Date.parse(text(at(record(container), 'state', 'running', 'startedAt'))))
+    .filter(time => Number.isFinite(time))
   return {
     namespace: text(at(pod, 'metadata', 'namespace')),
     name: text(at(pod, 'metadata', 'name')),
@@ -53,6 +65,8 @@ export const podOf = (pod: KubeObject): PodFacts => {
     mirror: texts(at(pod, 'metadata', 'annotations'))[MIRROR_ANNOTATION] !== undefined,
     ownerKind: text(owner?.['kind']),
     terminating: text(at(pod, 'metadata', 'deletionTimestamp')) !== '',
+    ready: ready?.['status'] === 'True',
+    ...(starts.length === 0 ? {} : { startedAt: Math.max(...starts) }),
   }
 }
 

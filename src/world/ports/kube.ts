@@ -22,6 +22,7 @@ const nodeFacts = (node: KubeObject): NodeFacts => {
     ready: ready?.status === 'True',
     readySince: ready ? Date.parse(ready.lastTransitionTime) : 0,
     unschedulable: (node.spec as { unschedulable?: boolean } | undefined)?.unschedulable === true,
+    tainted: ((node.spec as { taints?: { effect: string }[] } | undefined)?.taints ?? []).some(t => t.effect !== 'PreferNoSchedule'),
     bootID: nodeInfo.bootID ?? '',
     systemUUID: nodeInfo.systemUUID ?? '',
     kubeletVersion: nodeInfo.kubeletVersion ?? '',
@@ -33,24 +34,44 @@ const nodeFacts = (node: KubeObject): NodeFacts => {
   }
 }
 
+type PodStatus = {
+  phase?: PodFacts['phase']
+  containerStatuses?: { state?: { running?: { startedAt: string } } }[]
+}
+
+const startOf = (pod: KubeObject): { readonly startedAt?: number } => {
+  const starts = ((pod.status as PodStatus | undefined)?.containerStatuses ?? []).flatMap(c =>
+    c.state?.running ? [Date.parse(c.state.running.startedAt)] : [],
+  )
+  return starts.length === 0 ? {} : { startedAt: Math.max(...starts) }
+}
+
 const podFacts = (pod: KubeObject): PodFacts => ({
   namespace: pod.metadata.namespace ?? '',
   name: pod.metadata.name,
   uid: pod.metadata.uid,
   node: (pod.spec as { nodeName?: string }).nodeName ?? '',
-  phase: (pod.status as { phase?: PodFacts['phase'] } | undefined)?.phase ?? 'Pending',
+  phase: (pod.status as PodStatus | undefined)?.phase ?? 'Pending',
   labels: pod.metadata.labels ?? {},
   mirror: pod.metadata.annotations?.['kubernetes.io/config.mirror'] !== undefined,
   ownerKind: pod.metadata.ownerReferences?.find(o => o.controller)?.kind ?? '',
   terminating: pod.metadata.deletionTimestamp !== undefined,
+  ready: conditionOf(pod, 'Ready')?.status === 'True',
+  ...startOf(pod),
 })
 
-const budgetFacts = (budget: KubeObject): BudgetFacts => ({
-  namespace: budget.metadata.namespace ?? '',
-  name: budget.metadata.name,
-  disruptionsAllowed: (budget.status as { disruptionsAllowed?: number } | undefined)?.disruptionsAllowed ?? 0,
-  matchLabels: (budget.spec as { selector?: { matchLabels?: Record<string, string> } }).selector?.matchLabels ?? {},
-})
+type Selector = Pick<BudgetFacts, 'matchExpressions'> & { readonly matchLabels?: Record<string, string> }
+
+const budgetFacts = (budget: KubeObject): BudgetFacts => {
+  const { selector } = budget.spec as { selector?: Selector }
+  return {
+    namespace: budget.metadata.namespace ?? '',
+    name: budget.metadata.name,
+    disruptionsAllowed: (budget.status as { disruptionsAllowed?: number } | undefined)?.disruptionsAllowed ?? 0,
+    matchLabels: selector?.matchLabels ?? {},
+    ...(selector?.matchExpressions ? { matchExpressions: selector.matchExpressions } : {}),
+  }
+}
 
 const imageVersion = (set: KubeObject): string => {
   const image = (set.spec as { template: { spec: { containers: { image: string }[] } } }).template.spec.containers[0]?.image ?? ''
