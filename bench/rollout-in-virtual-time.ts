@@ -27,14 +27,20 @@ export const rolloutInVirtualTime = async (controlPlanes: number, workers: numbe
   const status = () => story.operation(NAME)?.status
   const account = openAccount({ world, status })
   account.look()
-  await story.until('Completed', () => {
-    account.look()
-    const { phase, failureReason, message } = status() ?? {}
-    if (failureReason) throw new Error(`the rollout stopped: ${failureReason}: ${message}`)
-    return phase === 'Completed'
-  }, 24 * 3_600_000)
+  await story.until(
+    'Completed',
+    () => {
+      account.look()
+      const { phase, failureReason, message } = status() ?? {}
+      if (failureReason) throw new Error(`the rollout stopped: ${failureReason}: ${message}`)
+      return phase === 'Completed'
+    },
+    24 * 3_600_000,
+  )
   const calls = (ports: readonly string[]): number =>
-    [...world.calls.counts()].filter(([key]) => ports.includes(key.split('.')[0]!)).reduce((sum, [key, count]) => sum + count - (before.get(key) ?? 0), 0)
+    [...world.calls.counts()]
+      .filter(([key]) => ports.includes(key.split('.')[0]!))
+      .reduce((sum, [key, count]) => sum + count - (before.get(key) ?? 0), 0)
   return {
     controlPlanes,
     workers,

@@ -24,7 +24,11 @@ export type Account = {
 }
 
 /** @param options.scale How much faster than real the world's durations are; the mandated waits are divided by it, too. */
-export const openAccount = (options: { readonly world: World; readonly status: () => OperationStatus | undefined; readonly scale?: number }): Account => {
+export const openAccount = (options: {
+  readonly world: World
+  readonly status: () => OperationStatus | undefined
+  readonly scale?: number
+}): Account => {
   const { world, status, scale = 1 } = options
   const totals: Record<Share, number> = { machine: 0, stability: 0, ours: 0 }
   const steps = new Map<string, number>()
@@ -81,7 +85,9 @@ const nodeIsBack = (world: World, machine: Machine): boolean => {
 
 const etcdIsWell = (world: World): boolean => {
   const views = world.machines.filter(({ role }) => role === 'controlplane').map(machine => world.etcd.view(machine))
-  return views.every(view => view.ok && view.value.service.healthy && view.value.status.errors.length === 0 && view.value.alarms.length === 0)
+  return views.every(
+    view => view.ok && view.value.service.healthy && view.value.status.errors.length === 0 && view.value.alarms.length === 0,
+  )
 }
 
 /** Pods end, volumes are detached, or budgets hold all that is left. */
@@ -104,7 +110,8 @@ const isHeld = ({ store }: World, pod: KubeObject): boolean =>
   conditionOf(pod, 'Ready')?.status === 'True' &&
   store.list('poddisruptionbudgets.policy').items.some(({ metadata, spec, status }) => {
     const labels = (spec as { selector?: { matchLabels?: Record<string, string> } }).selector?.matchLabels ?? {}
-    const covers = metadata.namespace === pod.metadata.namespace && Object.entries(labels).every(([key, value]) => pod.metadata.labels?.[key] === value)
+    const covers =
+      metadata.namespace === pod.metadata.namespace && Object.entries(labels).every(([key, value]) => pod.metadata.labels?.[key] === value)
     return covers && ((status as { disruptionsAllowed?: number } | undefined)?.disruptionsAllowed ?? 0) < 1
   })
 

@@ -1,4 +1,4 @@
-import { kubeClient } from '../adapters/kube/client.ts'
+import { type KubeClient, kubeClient } from '../adapters/kube/client.ts'
 import { kubeConnections } from '../adapters/kube/connections.ts'
 import type { OpenHome } from '../adapters/kube/home.ts'
 import { openHome } from '../adapters/kube/home.ts'
@@ -11,7 +11,13 @@ import { talosConnections } from '../adapters/talos/connections.ts'
 import type { Connections } from '../ports/connections.ts'
 import { systemClock } from './system-clock.ts'
 
-export type OpenPorts = { readonly home: OpenHome; readonly connections: Connections; readonly close: () => void }
+export type OpenPorts = {
+  /** Of the cluster that Ichor's own resources live in. */
+  readonly client: KubeClient
+  readonly home: OpenHome
+  readonly connections: Connections
+  readonly close: () => void
+}
 
 export type PortOptions = {
   readonly config: KubeConfig
@@ -42,6 +48,7 @@ export const openPorts = ({ config, userAgent, namespace, instance, problem, onR
   const kube = kubeConnections({ home, own: openKube(client), clock, userAgent, ...watching })
   const talos = talosConnections({ secret: home.secret, clock, onCall: onCall && ((_, report) => onCall(report)) })
   return {
+    client,
     home,
     connections: { talos: talos.talos, kube: kube.kube },
     close: () => {

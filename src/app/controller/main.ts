@@ -1,15 +1,17 @@
+import { setTimeout as pause } from 'node:timers/promises'
 import { pino } from 'pino'
 import { loadKubeConfig } from '../../adapters/kube/kubeconfig.ts'
 import { startController } from '../../engine/controller.ts'
 import type { Log } from '../../engine/log.ts'
 import { kinds } from '../../kinds/registry.ts'
 import { version } from '../cli/version.ts'
-import { openPorts } from '../open-ports.ts'
+import { openPorts, type PortOptions } from '../open-ports.ts'
 import { systemClock } from '../system-clock.ts'
+import { obstacle } from './obstacle.ts'
 import { CONTROLLER_HELP, readSettings } from './options.ts'
 
-/** Runs the controller until SIGTERM or SIGINT. Answers the exit code. */
-export const runController = async (argv: readonly string[]): Promise<number> => {
+/** Runs the controller until SIGTERM or SIGINT. Answers the exit code. `hooks` see every request and call, for who counts them. */
+export const runController = async (argv: readonly string[], hooks: Pick<PortOptions, 'onRequest' | 'onCall'> = {}): Promise<number> => {
   const read = readSettings(argv, process.env)
   if (!read.ok) {
     process.stderr.write(`error: ${read.problem}\n  ichor controller --help shows the options.\n`)
@@ -20,7 +22,11 @@ export const runController = async (argv: readonly string[]): Promise<number> =>
     return 0
   }
   const { kubeconfig, context, namespace, leaseNamespace, identity, self, pace, logLevel } = read.settings
-  const config = await loadKubeConfig({ ...(kubeconfig ? { kubeconfigPath: kubeconfig } : {}), ...(context ? { context } : {}), env: process.env })
+  const config = await loadKubeConfig({
+    ...(kubeconfig ? { kubeconfigPath: kubeconfig } : {}),
+    ...(context ? { context } : {}),
+    env: process.env,
+  })
   if (!config.ok) {
     process.stderr.write(`error: ${config.fault.message}\n`)
     return 1
@@ -38,7 +44,13 @@ export const runController = async (argv: readonly string[]): Promise<number> =>
     instance: identity,
     ...(namespace ? { namespace } : {}),
     problem: message => log.warn(message),
+    ...hooks,
   })
+  const stop = toldToStop()
+  if (!(await untilReady(() => obstacle(ports.client, { namespace, leaseNamespace }), stop, log))) {
+    ports.close()
+    return 0
+  }
   const controller = startController({
     home: ports.home,
     connections: ports.connections,
@@ -51,11 +63,32 @@ export const runController = async (argv: readonly string[]): Promise<number> =>
     self,
     pace,
   })
-  await toldToStop()
+  await stop
   log.info('stopping: the passes that run end first')
   await controller.stop()
   ports.close()
   return 0
+}
+
+const LOOK_AGAIN_MS = 1_000
+
+/** Waits for what only a person can give, and says so once for each thing. False when it is told to stop before. */
+const untilReady = async (missing: () => Promise<string | undefined>, stop: Promise<void>, log: Log): Promise<boolean> => {
+  let isStopped = false
+  const stopped = stop.then((): undefined => {
+    isStopped = true
+  })
+  let said: string | undefined
+  for (;;) {
+    const sentence = await Promise.race([missing(), stopped])
+    if (isStopped) return false
+    if (sentence === undefined) break
+    if (sentence !== said) log.error(`waiting: ${sentence}`)
+    said = sentence
+    await Promise.race([stopped, pause(LOOK_AGAIN_MS)])
+  }
+  if (said !== undefined) log.info('what was missing is there now')
+  return true
 }
 
 const toldToStop = (): Promise<void> =>
