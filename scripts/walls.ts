@@ -24,7 +24,7 @@ const rooms: Record<string, Room> = {
   api: { rooms: [], packages: ['zod'], isPure: true },
   ports: { rooms: ['api'], isPure: true },
   core: { rooms: ['api'], types: ['ports'], packages: ['croner', 'semver', 'yaml'], packageTypes: ['zod'], isPure: true },
-  kinds: { rooms: ['api', 'core'], types: ['ports'], packages: ['zod'], isPure: true },
+  kinds: { rooms: ['api', 'core', 'ports'], packages: ['zod'], isPure: true },
   engine: { rooms: ['api', 'core', 'ports'], isPure: true },
   world: { rooms: ['api', 'ports'], isPure: true },
   'adapters/kube': { rooms: ['api', 'ports'], packages: ['node:', '@kubernetes/client-node', 'yaml'] },

@@ -140,7 +140,7 @@ export const createWorld = (options: WorldOptions): World => {
   const kubernetes = options.kubernetes ?? 'v1.36.2'
   const platform = options.platform ?? 'metal'
   const clusterName = options.clusterName ?? 'home'
-  const base62 = (digits: number): string => Array.from({ length: digits }, () => schedule.random.pick([...BASE62])).join('')
+  const base62 = (digits: number): string => Array.from({ length: digits }, () => schedule.random.pick(BASE62.split(''))).join('')
   const clusterID = `${base62(43)}=`
 
   const machines: Machine[] = []

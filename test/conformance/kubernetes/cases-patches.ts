@@ -203,7 +203,9 @@ export const patchCases: readonly Scenario[] = [
     name: 'who wrote what',
     run: async api => {
       const path = `/apis/ichor.maesh.dev/v1alpha1/namespaces/${api.namespace}/talosoperations`
-      const managed = (body: any) => body.metadata.managedFields
+      // The server sorts them by time, which has whole seconds: whether two writes fall into the same one is chance.
+      const owner = (entry: any): string => `${entry.manager} ${entry.operation} ${entry.subresource ?? ''}`
+      const managed = (body: any) => body.metadata.managedFields.toSorted((a: any, b: any) => (owner(a) < owner(b) ? -1 : 1))
       await api.step(
         'create',
         {
