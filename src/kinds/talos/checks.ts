@@ -35,7 +35,7 @@ export const checks = (operation: TalosOperation, world: World): Checked => {
     const facts = machineFacts(world, machine.metadata.name)
     return facts.ok ? [{ machine, facts: facts.value, name: facts.value.hostname || machine.metadata.name }] : []
   })
-  const mine = known.filter((k) => isSelected(operation, k.machine))
+  const mine = known.filter(k => isSelected(operation, k.machine))
   const nodes = nodeFacts(world)
   const refusals = [
     ...registration(operation, world),
@@ -48,14 +48,20 @@ export const checks = (operation: TalosOperation, world: World): Checked => {
     ...combinations(operation, world, mine, nodes.ok ? nodes.value : []),
     ...snapshot(spec.snapshot, world),
   ]
-  return { found: found(world, known, nodes.ok ? nodes.value : []), refusals: once(refusals), notes: notes(operation, world, mine, nodes.ok ? nodes.value : []) }
+  return {
+    found: found(world, known, nodes.ok ? nodes.value : []),
+    refusals: once(refusals),
+    notes: notes(operation, world, mine, nodes.ok ? nodes.value : []),
+  }
 }
 
-const refuse = (rule: string, message: string, machine?: string): Refusal => (machine ? { rule, message, machine, overridable: false } : { rule, message, overridable: false })
+const refuse = (rule: string, message: string, machine?: string): Refusal =>
+  machine ? { rule, message, machine, overridable: false } : { rule, message, overridable: false }
 const overridable = (rule: string, message: string, machine?: string): Refusal => ({ ...refuse(rule, message, machine), overridable: true })
 
 /** The same sentence about several machines is told once. */
-const once = (refusals: readonly Refusal[]): readonly Refusal[] => refusals.filter((r, i) => refusals.findIndex((o) => o.rule === r.rule && o.message === r.message) === i)
+const once = (refusals: readonly Refusal[]): readonly Refusal[] =>
+  refusals.filter((r, i) => refusals.findIndex(o => o.rule === r.rule && o.message === r.message) === i)
 
 const faultRefusal = (rule: string, fault: Fault): Refusal => {
   switch (fault.kind) {
@@ -72,44 +78,87 @@ const faultRefusal = (rule: string, fault: Fault): Refusal => {
 
 const registration = (operation: TalosOperation, world: World): readonly Refusal[] => {
   const cluster = world.cluster.metadata.name
-  const ready = world.cluster.status.conditions?.find((c) => c.type === 'Ready')
+  const ready = world.cluster.status.conditions?.find(c => c.type === 'Ready')
   if (ready?.reason === 'DuplicateCluster') return [refuse('DuplicateCluster', ready.message)]
   if (world.machines.length === 0) {
-    const why = ready && ready.status !== 'True' ? ` ${ready.message}` : ' It has not been discovered yet, or its Talos API cannot be reached.'
-    return [refuse(ready?.reason === 'TalosUnreachable' ? 'TalosUnreachable' : 'NoMachines', `TalosCluster ${cluster} has no machines.${why}`)]
+    const why =
+      ready && ready.status !== 'True' ? ` ${ready.message}` : ' It has not been discovered yet, or its Talos API cannot be reached.'
+    return [
+      refuse(ready?.reason === 'TalosUnreachable' ? 'TalosUnreachable' : 'NoMachines', `TalosCluster ${cluster} has no machines.${why}`),
+    ]
   }
-  if (!world.machines.some((m) => isSelected(operation, m))) {
-    return [refuse('NoMachines', `spec.machineSelector matches none of the ${world.machines.length} machines of ${cluster}: ${world.machines.map((m) => m.metadata.name).join(', ')}.`)]
+  if (!world.machines.some(m => isSelected(operation, m))) {
+    return [
+      refuse(
+        'NoMachines',
+        `spec.machineSelector matches none of the ${world.machines.length} machines of ${cluster}: ${world.machines.map(m => m.metadata.name).join(', ')}.`,
+      ),
+    ]
   }
   return []
 }
 
 /** Every machine has to answer, also those that are not to be touched: a dead one may be the quorum. */
 const unanswered = (world: World): readonly Refusal[] =>
-  world.machines.flatMap((m) => {
+  world.machines.flatMap(m => {
     const facts = machineFacts(world, m.metadata.name)
     if (facts.ok) return []
     const refusal = faultRefusal('MachineUnreachable', facts.fault)
-    return [refusal.rule === 'MachineUnreachable' ? { ...refusal, machine: m.metadata.name, message: `${m.status.hostname ?? m.metadata.name} (${m.spec.address}) does not answer: ${facts.fault.message}.` } : refusal]
+    return [
+      refusal.rule === 'MachineUnreachable'
+        ? {
+            ...refusal,
+            machine: m.metadata.name,
+            message: `${m.status.hostname ?? m.metadata.name} (${m.spec.address}) does not answer: ${facts.fault.message}.`,
+          }
+        : refusal,
+    ]
   })
 
 const identity = (world: World, known: readonly Known[], nodes: readonly NodeFacts[]): readonly Refusal[] => {
   const twins = (what: string, key: (k: Known) => string): readonly Refusal[] =>
     known.flatMap((k, i) => {
-      const twin = known.slice(0, i).find((o) => key(o) === key(k) && key(k) !== '')
-      return twin ? [refuse('MachineAmbiguous', `TalosMachines ${twin.machine.metadata.name} and ${k.machine.metadata.name} have the same ${what} ${key(k)}: one of them is not what it says. Delete the TalosMachine that is wrong; it is discovered anew.`, k.machine.metadata.name)] : []
+      const twin = known.slice(0, i).find(o => key(o) === key(k) && key(k) !== '')
+      return twin
+        ? [
+            refuse(
+              'MachineAmbiguous',
+              `TalosMachines ${twin.machine.metadata.name} and ${k.machine.metadata.name} have the same ${what} ${key(k)}: one of them is not what it says. Delete the TalosMachine that is wrong; it is discovered anew.`,
+              k.machine.metadata.name,
+            ),
+          ]
+        : []
     })
   const addresses = world.machines.flatMap((m, i) => {
-    const twin = world.machines.slice(0, i).find((o) => o.spec.address === m.spec.address)
-    return twin ? [refuse('MachineAmbiguous', `TalosMachines ${twin.metadata.name} and ${m.metadata.name} have the same address ${m.spec.address}. Delete the one that is wrong.`, m.metadata.name)] : []
+    const twin = world.machines.slice(0, i).find(o => o.spec.address === m.spec.address)
+    return twin
+      ? [
+          refuse(
+            'MachineAmbiguous',
+            `TalosMachines ${twin.metadata.name} and ${m.metadata.name} have the same address ${m.spec.address}. Delete the one that is wrong.`,
+            m.metadata.name,
+          ),
+        ]
+      : []
   })
   const impostors = known
-    .filter((k) => k.machine.status.nodeID !== undefined && k.machine.status.nodeID !== k.facts.nodeID)
-    .map((k) => refuse('MachineAmbiguous', `${k.machine.spec.address} is answered by ${k.facts.hostname} (Talos node id ${k.facts.nodeID}), but TalosMachine ${k.machine.metadata.name} was recorded with the id ${k.machine.status.nodeID}.`, k.machine.metadata.name))
+    .filter(k => k.machine.status.nodeID !== undefined && k.machine.status.nodeID !== k.facts.nodeID)
+    .map(k =>
+      refuse(
+        'MachineAmbiguous',
+        `${k.machine.spec.address} is answered by ${k.facts.hostname} (Talos node id ${k.facts.nodeID}), but TalosMachine ${k.machine.metadata.name} was recorded with the id ${k.machine.status.nodeID}.`,
+        k.machine.metadata.name,
+      ),
+    )
   const strangers = nodes
-    .filter((n) => !known.some((k) => nodeOf([n], k.facts.nodename) !== undefined) && unansweredCount(world, known) === 0)
-    .map((n) => refuse('UnknownNode', `Node ${n.name} (${n.addresses.join(', ')}) belongs to no TalosMachine: its machine would be left behind. Write a TalosMachine for it, or delete the Node if its machine is gone.`))
-  return [...addresses, ...(addresses.length > 0 ? [] : twins('Talos node id', (k) => k.facts.nodeID)), ...impostors, ...strangers]
+    .filter(n => !known.some(k => nodeOf([n], k.facts.nodename) !== undefined) && unansweredCount(world, known) === 0)
+    .map(n =>
+      refuse(
+        'UnknownNode',
+        `Node ${n.name} (${n.addresses.join(', ')}) belongs to no TalosMachine: its machine would be left behind. Write a TalosMachine for it, or delete the Node if its machine is gone.`,
+      ),
+    )
+  return [...addresses, ...(addresses.length > 0 ? [] : twins('Talos node id', k => k.facts.nodeID)), ...impostors, ...strangers]
 }
 
 const unansweredCount = (world: World, known: readonly Known[]): number => world.machines.length - known.length
@@ -118,17 +167,30 @@ const unansweredCount = (world: World, known: readonly Known[]): number => world
 const direction = (mine: readonly Known[], version: string): readonly Refusal[] => {
   const target = parseVersion(version)
   if (!target) return []
-  return mine.flatMap((k) => {
+  return mine.flatMap(k => {
     const running = parseVersion(k.facts.version)
-    if (!running) return [overridable('VersionUnknown', `${k.name} runs ${k.facts.version}, which is no version that can be compared.`, k.machine.metadata.name)]
+    if (!running)
+      return [
+        overridable(
+          'VersionUnknown',
+          `${k.name} runs ${k.facts.version}, which is no version that can be compared.`,
+          k.machine.metadata.name,
+        ),
+      ]
     return compareVersions(running, target) > 0
-      ? [overridable('DowngradeRefused', `${k.name} runs ${k.facts.version}, which is newer than ${version}. Choose a version that is not older than any machine's.`, k.machine.metadata.name)]
+      ? [
+          overridable(
+            'DowngradeRefused',
+            `${k.name} runs ${k.facts.version}, which is newer than ${version}. Choose a version that is not older than any machine's.`,
+            k.machine.metadata.name,
+          ),
+        ]
       : []
   })
 }
 
 const images = (operation: TalosOperation, world: World, mine: readonly Known[]): readonly Refusal[] =>
-  mine.flatMap((k) => {
+  mine.flatMap(k => {
     const choice = chooseImage(operation, world, k.machine, k.facts)
     return choice.ok ? [] : [refuse(choice.rule, choice.message, k.machine.metadata.name)]
   })
@@ -136,32 +198,43 @@ const images = (operation: TalosOperation, world: World, mine: readonly Known[])
 /** A worker that is not ready may be cured by the upgrade; a control plane has to be well before it is taken away. */
 const health = (mine: readonly Known[]): readonly Refusal[] =>
   mine
-    .filter((k) => k.facts.stage !== 'running' || (k.machine.spec.role === 'controlplane' && !k.facts.ready))
-    .map((k) => refuse('MachineNotReady', `${k.name} is not ready: stage ${k.facts.stage}${k.facts.unmet.length > 0 ? `, ${k.facts.unmet.join('; ')}` : ''}. Wait until it is, or mend it first.`, k.machine.metadata.name))
+    .filter(k => k.facts.stage !== 'running' || (k.machine.spec.role === 'controlplane' && !k.facts.ready))
+    .map(k =>
+      refuse(
+        'MachineNotReady',
+        `${k.name} is not ready: stage ${k.facts.stage}${k.facts.unmet.length > 0 ? `, ${k.facts.unmet.join('; ')}` : ''}. Wait until it is, or mend it first.`,
+        k.machine.metadata.name,
+      ),
+    )
 
 const quorum = (operation: TalosOperation, world: World, mine: readonly Known[]): readonly Refusal[] => {
   if (unansweredControlPlane(world)) return []
   // Upgrading workers only asks nothing of quorum, but an etcd in trouble is no time to drain nodes either.
-  const targets = mine.filter((k) => k.machine.spec.role === 'controlplane')
-  const verdicts = targets.length > 0 ? targets.map((k) => gate(operation, world, 'restart', k.machine.metadata.name)) : [gate(operation, world, 'settled')]
-  const worst = verdicts.find((v) => !v.pass && v.kind !== 'hold') ?? verdicts.find((v) => !v.pass)
-  return worst && !worst.pass ? [refuse(worst.reason, worst.remedy ? `${worst.message} ${worst.remedy}` : worst.message, worst.machine)] : []
+  const targets = mine.filter(k => k.machine.spec.role === 'controlplane')
+  const verdicts =
+    targets.length > 0 ? targets.map(k => gate(operation, world, 'restart', k.machine.metadata.name)) : [gate(operation, world, 'settled')]
+  const worst = verdicts.find(v => !v.pass && v.kind !== 'hold') ?? verdicts.find(v => !v.pass)
+  return worst && !worst.pass
+    ? [refuse(worst.reason, worst.remedy ? `${worst.message} ${worst.remedy}` : worst.message, worst.machine)]
+    : []
 }
 
-const unansweredControlPlane = (world: World): boolean => controlPlanesOf(world).some((m) => !machineFacts(world, m.metadata.name).ok)
+const unansweredControlPlane = (world: World): boolean => controlPlanesOf(world).some(m => !machineFacts(world, m.metadata.name).ok)
 
 /** The path, the combination with Kubernetes and Cilium, and what happens to etcd. */
 const combinations = (operation: TalosOperation, world: World, mine: readonly Known[], nodes: readonly NodeFacts[]): readonly Refusal[] => {
   const { version } = specOf(operation)
-  const from = [...new Set(mine.map((k) => k.facts.version))].filter((v) => v !== version)
-  const kubernetes = [...new Set(nodes.map((n) => n.kubeletVersion))]
+  const from = [...new Set(mine.map(k => k.facts.version))].filter(v => v !== version)
+  const kubernetes = [...new Set(nodes.map(n => n.kubeletVersion))]
   const { addons } = world.facts
   const cilium = addons?.ok ? addons.value.cilium : undefined
   const kernel = talosKernel(version)
-  const state = kubernetes.flatMap((k) => verdict({ talos: version, kubernetes: k, kernel, ...(cilium ? { cilium } : {}) }))
-  const etcd = mine.some((k) => k.machine.spec.role === 'controlplane') ? from.flatMap((v) => etcdStep({ fromTalos: v, toTalos: version, runningEtcd: runningEtcd(world) }).findings) : []
-  const findings = [...from.flatMap((v) => talosStep(v, version)), ...state, ...etcd]
-  return findings.filter((f) => f.verdict === 'known-bad' || f.verdict === 'untested').map((f) => overridable(ruleOf(f), told(f)))
+  const state = kubernetes.flatMap(k => verdict({ talos: version, kubernetes: k, kernel, ...(cilium ? { cilium } : {}) }))
+  const etcd = mine.some(k => k.machine.spec.role === 'controlplane')
+    ? from.flatMap(v => etcdStep({ fromTalos: v, toTalos: version, runningEtcd: runningEtcd(world) }).findings)
+    : []
+  const findings = [...from.flatMap(v => talosStep(v, version)), ...state, ...etcd]
+  return findings.filter(f => f.verdict === 'known-bad' || f.verdict === 'untested').map(f => overridable(ruleOf(f), told(f)))
 }
 
 const RULES: Readonly<Record<Finding['pair'], string>> = {
@@ -173,20 +246,30 @@ const RULES: Readonly<Record<Finding['pair'], string>> = {
   'etcd step': 'EtcdStep',
 }
 const ruleOf = (finding: Finding): string => RULES[finding.pair]
-const told = (f: Finding): string => `${f.reason}${f.fixedIn ? ` Fixed in ${f.fixedIn}.` : ''}${f.sources.length > 0 ? ` (${f.id}: ${f.sources.join(', ')})` : ` (${f.id})`}`
+const told = (f: Finding): string =>
+  `${f.reason}${f.fixedIn ? ` Fixed in ${f.fixedIn}.` : ''}${f.sources.length > 0 ? ` (${f.id}: ${f.sources.join(', ')})` : ` (${f.id})`}`
 
 const runningEtcd = (world: World): readonly string[] =>
-  etcdViews(world).flatMap((v) => (v.view.ok && v.view.value.status.storageVersion !== '' ? [v.view.value.status.protocolVersion].filter((p) => p.split('.').length > 2) : []))
+  etcdViews(world).flatMap(v =>
+    v.view.ok && v.view.value.status.storageVersion !== ''
+      ? [v.view.value.status.protocolVersion].filter(p => p.split('.').length > 2)
+      : [],
+  )
 
 const snapshot = (wish: 'auto' | 'required' | 'skip', world: World): readonly Refusal[] =>
   wish === 'required' && controlPlanesOf(world).length > 0
-    ? [refuse('SnapshotStorage', 'spec.talos.snapshot is required, but no snapshot storage is configured for this cluster. Take a snapshot with `talosctl etcd snapshot` and set it to skip, or to auto.')]
+    ? [
+        refuse(
+          'SnapshotStorage',
+          'spec.talos.snapshot is required, but no snapshot storage is configured for this cluster. Take a snapshot with `talosctl etcd snapshot` and set it to skip, or to auto.',
+        ),
+      ]
     : []
 
 const found = (world: World, known: readonly Known[], nodes: readonly NodeFacts[]): Checked['found'] => {
-  const talos = versionSpan(known.map((k) => k.facts.version))
-  const kubernetes = versionSpan(nodes.map((n) => n.kubeletVersion))
-  const etcd = versionSpan(etcdViews(world).flatMap((v) => (v.view.ok ? [v.view.value.status.protocolVersion] : [])))
+  const talos = versionSpan(known.map(k => k.facts.version))
+  const kubernetes = versionSpan(nodes.map(n => n.kubeletVersion))
+  const etcd = versionSpan(etcdViews(world).flatMap(v => (v.view.ok ? [v.view.value.status.protocolVersion] : [])))
   const { addons } = world.facts
   const cilium = addons?.ok ? addons.value.cilium?.version : undefined
   return { ...(talos ? { talos } : {}), ...(kubernetes ? { kubernetes } : {}), ...(etcd ? { etcd } : {}), ...(cilium ? { cilium } : {}) }
@@ -195,15 +278,22 @@ const found = (world: World, known: readonly Known[], nodes: readonly NodeFacts[
 const notes = (operation: TalosOperation, world: World, mine: readonly Known[], nodes: readonly NodeFacts[]): readonly string[] => {
   const spec = specOf(operation)
   const list: string[] = []
-  const controlPlanes = mine.filter((k) => k.machine.spec.role === 'controlplane')
-  const pending = mine.filter((k) => k.facts.version !== spec.version || changesSchematic(operation, world, k))
+  const controlPlanes = mine.filter(k => k.machine.spec.role === 'controlplane')
+  const pending = mine.filter(k => k.facts.version !== spec.version || changesSchematic(operation, world, k))
   if (pending.length === 0 && mine.length > 0) list.push(`All ${mine.length} machines already run ${spec.version}; there is nothing to do.`)
-  if (spec.snapshot === 'auto' && controlPlanes.length > 0) list.push('No snapshot storage is configured for this cluster, so no etcd snapshot is taken first.')
+  if (spec.snapshot === 'auto' && controlPlanes.length > 0)
+    list.push('No snapshot storage is configured for this cluster, so no etcd snapshot is taken first.')
   const only = nodes.length === 1 ? nodes[0] : undefined
-  if (only && isOnlySchedulable(nodes, only)) list.push('Single node: it is neither cordoned nor drained, and the Kubernetes API is away while it reboots.')
+  if (only && isOnlySchedulable(nodes, only))
+    list.push('Single node: it is neither cordoned nor drained, and the Kubernetes API is away while it reboots.')
   for (const f of combinationsOf(operation, world, nodes)) if (f.verdict === 'warning') list.push(told(f))
-  const etcd = controlPlanes[0] ? etcdStep({ fromTalos: controlPlanes[0].facts.version, toTalos: spec.version, runningEtcd: runningEtcd(world) }) : undefined
-  if (etcd?.crossesMinor) list.push(`etcd goes to ${etcd.targetEtcd}: a control plane can be rolled back to its other slot only until the last control plane is upgraded.`)
+  const etcd = controlPlanes[0]
+    ? etcdStep({ fromTalos: controlPlanes[0].facts.version, toTalos: spec.version, runningEtcd: runningEtcd(world) })
+    : undefined
+  if (etcd?.crossesMinor)
+    list.push(
+      `etcd goes to ${etcd.targetEtcd}: a control plane can be rolled back to its other slot only until the last control plane is upgraded.`,
+    )
   return list
 }
 
@@ -211,7 +301,9 @@ const combinationsOf = (operation: TalosOperation, world: World, nodes: readonly
   const { version } = specOf(operation)
   const { addons } = world.facts
   const cilium = addons?.ok ? addons.value.cilium : undefined
-  return [...new Set(nodes.map((n) => n.kubeletVersion))].flatMap((k) => verdict({ talos: version, kubernetes: k, kernel: talosKernel(version), ...(cilium ? { cilium } : {}) }))
+  return [...new Set(nodes.map(n => n.kubeletVersion))].flatMap(k =>
+    verdict({ talos: version, kubernetes: k, kernel: talosKernel(version), ...(cilium ? { cilium } : {}) }),
+  )
 }
 
 const changesSchematic = (operation: TalosOperation, world: World, k: Known): boolean => {

@@ -1,10 +1,11 @@
 import type { Answer } from '../../core/kind.ts'
+import { matchesSelector } from '../../core/rollout-order.ts'
 import { YES, no, unknown } from '../../core/kind.ts'
 import type { View, World } from '../../core/world.ts'
-import { budgetFacts, podFacts, volumeFacts } from '../../core/world.ts'
+import { budgetFacts, nodeFacts, podFacts, volumeFacts } from '../../core/world.ts'
 import type { Fault, Result } from '../../ports/fault.ts'
-import { done as nothing } from '../../ports/fault.ts'
 import type { BudgetFacts, Kube, PodFacts } from '../../ports/kube.ts'
+import { hasRoomElsewhere, nodeNameOf } from './view.ts'
 
 /** Why a pod is left where it is, or undefined when it has to go. */
 const staysBecause = (pod: PodFacts): string | undefined => {
@@ -14,54 +15,78 @@ const staysBecause = (pod: PodFacts): string | undefined => {
   return undefined
 }
 
-const isSelf = (pod: PodFacts, world: World): boolean => world.self !== undefined && pod.namespace === world.self.namespace && pod.name === world.self.pod
+const isSelf = (pod: PodFacts, world: World): boolean =>
+  world.self !== undefined && pod.namespace === world.self.namespace && pod.name === world.self.pod
 
-const leaving = (view: View): Result<readonly PodFacts[]> => {
-  const pods = podFacts(view.world, view.target.node ?? '')
-  return pods.ok ? { ok: true, value: pods.value.filter((p) => staysBecause(p) === undefined).toSorted((a, b) => (id(a) < id(b) ? -1 : 1)) } : pods
+/** Our own pod stays where no other Node could take it: evicted, it could come back only to this very Node, and nobody would be there to uncordon it. */
+const selfStays = (view: View, pod: PodFacts): boolean => {
+  if (!isSelf(pod, view.world)) return false
+  const nodes = nodeFacts(view.world)
+  return nodes.ok && !hasRoomElsewhere(nodes.value, pod.node)
+}
+
+const leaving = (view: View, node: string): Result<readonly PodFacts[]> => {
+  const pods = podFacts(view.world, node)
+  if (!pods.ok) return pods
+  const going = pods.value.filter(p => staysBecause(p) === undefined && !selfStays(view, p))
+  return { ok: true, value: going.toSorted((a, b) => (id(a) < id(b) ? -1 : 1)) }
 }
 
 const id = (pod: Pick<PodFacts, 'namespace' | 'name'>): string => `${pod.namespace}/${pod.name}`
 
-const some = (names: readonly string[]): string => (names.length > 4 ? `${names.slice(0, 4).join(', ')} and ${names.length - 4} more` : names.join(', '))
+const some = (names: readonly string[]): string =>
+  names.length > 4 ? `${names.slice(0, 4).join(', ')} and ${names.length - 4} more` : names.join(', ')
 
 /** Done when the pods are really gone, not only on their way, and their volumes are detached. */
 export const drainDone = (view: View): Answer => {
-  if (!view.target.node) return YES
-  const pods = leaving(view)
+  const node = nodeNameOf(view)
+  if (node === undefined) return YES
+  const pods = leaving(view, node)
   if (!pods.ok) return unknown(`its pods cannot be listed: ${pods.fault.message}`)
   if (pods.value.length > 0) {
     const blocked = blockedBy(view)
-    return no(blocked.length > 0 ? some(blocked) : `${pods.value.length === 1 ? '1 pod is' : `${pods.value.length} pods are`} still there: ${some(pods.value.map(id))}`)
+    return no(
+      blocked.length > 0
+        ? some(blocked)
+        : `${pods.value.length === 1 ? '1 pod is' : `${pods.value.length} pods are`} still there: ${some(pods.value.map(id))}`,
+    )
   }
-  const volumes = volumeFacts(view.world, view.target.node)
+  const volumes = volumeFacts(view.world, node)
   if (!volumes.ok) return unknown(`its volumes cannot be listed: ${volumes.fault.message}`)
   return volumes.value.length > 0 ? no(`volumes are still attached: ${some(volumes.value)}`) : YES
 }
 
 /** The pods that a budget holds now, each with the budget. */
 export const blockedBy = (view: View): readonly string[] => {
-  if (!view.target.node) return []
-  const [pods, budgets] = [leaving(view), budgetFacts(view.world)]
+  const node = nodeNameOf(view)
+  if (node === undefined) return []
+  const [pods, budgets] = [leaving(view, node), budgetFacts(view.world)]
   if (!pods.ok || !budgets.ok) return []
   return pods.value
-    .filter((p) => !p.terminating)
-    .flatMap((pod) => {
-      const budget = budgets.value.find((b) => b.disruptionsAllowed < 1 && covers(b, pod))
-      return budget ? [`pod ${id(pod)} is held by PodDisruptionBudget ${budget.name} (allowed disruptions ${budget.disruptionsAllowed})`] : []
+    .filter(p => !p.terminating)
+    .flatMap(pod => {
+      const covering = budgets.value.filter(b => covers(b, pod))
+      const budget = covering.find(b => b.disruptionsAllowed < 1)
+      if (budget) return [`pod ${id(pod)} is held by PodDisruptionBudget ${budget.name} (allowed disruptions ${budget.disruptionsAllowed})`]
+      // The Eviction API answers for such a pod with an error, for ever.
+      return covering.length > 1
+        ? [
+            `pod ${id(pod)} is covered by ${covering.length} PodDisruptionBudgets (${covering.map(b => b.name).join(', ')}), so it cannot be evicted at all`,
+          ]
+        : []
     })
 }
 
-const covers = (budget: BudgetFacts, pod: PodFacts): boolean =>
-  budget.namespace === pod.namespace && Object.entries(budget.matchLabels).every(([k, v]) => pod.labels[k] === v)
+const covers = ({ namespace, matchLabels, matchExpressions }: BudgetFacts, pod: PodFacts): boolean =>
+  namespace === pod.namespace && matchesSelector({ matchLabels, ...(matchExpressions ? { matchExpressions } : {}) }, pod.labels)
 
 /** Our own pod goes last: until the others are gone somebody has to evict them. */
 const inTurn = (view: View): readonly PodFacts[] => {
-  const pods = leaving(view)
+  const pods = leaving(view, nodeNameOf(view) ?? '')
   if (!pods.ok) return []
-  const staying = pods.value.filter((p) => !p.terminating)
-  const others = pods.value.filter((p) => !isSelf(p, view.world))
-  return others.length > 0 ? staying.filter((p) => !isSelf(p, view.world)) : staying
+  const staying = pods.value.filter(p => !p.terminating)
+  const others = pods.value.filter(p => !isSelf(p, view.world))
+  return others.length > 0 ? staying.filter(p => !isSelf(p, view.world)) : staying
 }
 
 /** One round: every pod is asked to go. Those that a budget holds are asked again in the next round. */
@@ -71,7 +96,7 @@ export const evictAll = async (kube: Kube, view: View): Promise<Result<void>> =>
     const evicted = await kube.evict(pod)
     if (!evicted.ok && evicted.fault.kind === 'forbidden') denied = evicted.fault
   }
-  return denied ? { ok: false, fault: denied } : nothing
+  return denied ? { ok: false, fault: denied } : DONE
 }
 
 /** Only with the policy force, after the timeout: past every budget, with each pod's own grace period. */
@@ -80,5 +105,7 @@ export const deleteAll = async (kube: Kube, view: View): Promise<Result<void>> =
     const deleted = await kube.deletePod(pod)
     if (!deleted.ok) return deleted
   }
-  return nothing
+  return DONE
 }
+
+const DONE: Result<void> = { ok: true, value: undefined }

@@ -22,7 +22,8 @@ const nodesOf = (world: World): readonly NodeFacts[] => {
   return nodes.ok ? nodes.value : []
 }
 
-const nodeOfMachine = (world: World, machine: TalosMachine): NodeFacts | undefined => (machine.status.nodeName ? nodeOf(nodesOf(world), machine.status.nodeName) : undefined)
+const nodeOfMachine = (world: World, machine: TalosMachine): NodeFacts | undefined =>
+  machine.status.nodeName ? nodeOf(nodesOf(world), machine.status.nodeName) : undefined
 
 const candidateOf = (world: World, machine: TalosMachine): OrderCandidate => {
   const node = nodeOfMachine(world, machine)
@@ -38,10 +39,13 @@ const candidateOf = (world: World, machine: TalosMachine): OrderCandidate => {
 const HELD = 'held by the annotation ichor.maesh.dev/upgrade-hold'
 
 const order = (operation: TalosOperation, world: World): readonly Candidate[] => {
-  const machines = world.machines.filter((m) => isSelected(operation, m))
-  const names = rolloutOrder(machines.map((m) => candidateOf(world, m)), etcdLeader(world)).order
-  return names.flatMap((name) => {
-    const machine = machines.find((m) => m.metadata.name === name)
+  const machines = world.machines.filter(m => isSelected(operation, m))
+  const names = rolloutOrder(
+    machines.map(m => candidateOf(world, m)),
+    etcdLeader(world),
+  ).order
+  return names.flatMap(name => {
+    const machine = machines.find(m => m.metadata.name === name)
     if (!machine) return []
     const candidate: Candidate = {
       name,
@@ -58,31 +62,33 @@ const order = (operation: TalosOperation, world: World): readonly Candidate[] =>
 const turn = ({ operation, target, world }: View): Verdict => {
   const targets = targetsOf(operation.status)
   const open = openTargets(operation.status)
-  const controlPlane = targets.find((t) => t.role === 'controlplane' && (t.phase === 'Running' || t.phase === 'Failed'))
+  const controlPlane = targets.find(t => t.role === 'controlplane' && (t.phase === 'Running' || t.phase === 'Failed'))
   if (controlPlane) return wait(`control plane ${controlPlane.hostname ?? controlPlane.name} is not done`)
   if (target.role === 'controlplane') return open.length > 0 ? wait('another machine is open') : YES
-  if (targets.some((t) => t.role === 'controlplane' && t.phase === 'Pending')) return wait('control planes go first')
+  if (targets.some(t => t.role === 'controlplane' && t.phase === 'Pending')) return wait('control planes go first')
   const nodes = nodeFacts(world)
   if (!nodes.ok) return wait(`the Kubernetes API does not answer: ${nodes.fault.message}`)
-  const closed = new Set(targets.filter((t) => t.phase === 'Completed').map((t) => t.name))
+  const closed = new Set(targets.filter(t => t.phase === 'Completed').map(t => t.name))
   const quota = workerQuota({
     workers: world.machines
-      .filter((m) => m.spec.role === 'worker')
-      .map((m) => ({
+      .filter(m => m.spec.role === 'worker')
+      .map(m => ({
         name: m.metadata.name,
         ...(m.status.nodeName ? { node: m.status.nodeName } : {}),
         // What discovery wrote may be half a minute old; a machine that we closed ourselves was seen running after that.
-        running: closed.has(m.metadata.name) || m.status.conditions?.find((c) => c.type === 'Ready')?.status === 'True',
+        running: closed.has(m.metadata.name) || m.status.conditions?.find(c => c.type === 'Ready')?.status === 'True',
       })),
     nodes: nodes.value,
-    open: open.map((t) => t.name),
+    open: open.map(t => t.name),
     maxUnavailable: operation.spec.maxUnavailable,
   })
-  return quota.mayOpen(target.name) ? YES : wait(`${quota.unready.length > 0 ? `${quota.unready.join(', ')} not ready, and ` : ''}maxUnavailable allows ${quota.limit}`)
+  return quota.mayOpen(target.name)
+    ? YES
+    : wait(`${quota.unready.length > 0 ? `${quota.unready.join(', ')} not ready, and ` : ''}maxUnavailable allows ${quota.limit}`)
 }
 
 const isLegacy = (facts: MachineFacts, version: string): boolean =>
-  [facts.version, version].some((text) => {
+  [facts.version, version].some(text => {
     const parsed = parseVersion(text)
     return !parsed || !FIRST_LIFECYCLE || compareVersions(parsed, FIRST_LIFECYCLE) < 0
   })
@@ -90,26 +96,36 @@ const isLegacy = (facts: MachineFacts, version: string): boolean =>
 const open = (view: View): Opening => {
   const { operation, target, world } = view
   const { version } = specOf(operation)
-  const machine = world.machines.find((m) => m.metadata.name === target.name)
+  const machine = world.machines.find(m => m.metadata.name === target.name)
   if (!machine) return { skip: 'its TalosMachine was deleted' }
   if (isHeld(candidateOf(world, machine))) return { skip: HELD }
   const known = machineFacts(world, target.name)
   if (!known.ok) return { wait: `it does not answer: ${known.fault.message}`, reason: 'MachineUnreachable' }
   const facts = known.value
   if (machine.status.nodeID && machine.status.nodeID !== facts.nodeID) {
-    return { fail: { reason: 'MachineAmbiguous', message: `${machine.spec.address} is answered by ${facts.hostname} (Talos node id ${facts.nodeID}), not by the machine that was recorded (${machine.status.nodeID}).` } }
+    return {
+      fail: {
+        reason: 'MachineAmbiguous',
+        message: `${machine.spec.address} is answered by ${facts.hostname} (Talos node id ${facts.nodeID}), not by the machine that was recorded (${machine.status.nodeID}).`,
+      },
+    }
   }
   const choice = chooseImage(operation, world, machine, facts)
   if (!choice.ok) return { fail: { reason: 'SchematicMismatch', message: choice.message } }
   if (facts.stage !== 'running') return { wait: `it is ${facts.stage}`, reason: 'MachineNotReady' }
   const schematicIsTold = choice.factory !== '' || choice.schematic !== '' || !specOf(operation).image
-  if (facts.version === version && (!schematicIsTold || sameSchematic(facts.schematic, choice.schematic))) return { skip: `already runs ${version}` }
+  if (facts.version === version && (!schematicIsTold || sameSchematic(facts.schematic, choice.schematic)))
+    return { skip: `already runs ${version}` }
   const [running, wanted] = [parseVersion(facts.version), parseVersion(version)]
   if (running && wanted && compareVersions(running, wanted) > 0 && !operation.spec.override) {
-    return { fail: { reason: 'VersionMismatch', message: `${facts.hostname} runs ${facts.version} by now, which is newer than ${version}.` } }
+    return {
+      fail: { reason: 'VersionMismatch', message: `${facts.hostname} runs ${facts.version} by now, which is newer than ${version}.` },
+    }
   }
   const nodes = nodesOf(world)
-  const node = target.node ? nodeOf(nodes, target.node) : undefined
+  // The machine's own word: the name may not have been known yet when the order was made, and without it nothing would be drained.
+  const nodename = facts.nodename || target.node
+  const node = nodename ? nodeOf(nodes, nodename) : undefined
   const drains = operation.spec.drain.policy !== 'skip' && node !== undefined && !isOnlySchedulable(nodes, node)
   return {
     open: {
@@ -118,6 +134,7 @@ const open = (view: View): Opening => {
         schematic: schematicIsTold ? choice.schematic : 'any',
         way: isLegacy(facts, version) ? 'legacy' : 'lifecycle',
         drain: drains ? operation.spec.drain.policy : 'none',
+        ...(nodename ? { node: node?.name ?? nodename } : {}),
       },
     },
   }
@@ -125,7 +142,9 @@ const open = (view: View): Opening => {
 
 const outdated = ({ target, world }: View): string | undefined => {
   const facts = machineFacts(world, target.name)
-  return facts.ok && target.before?.bootID !== undefined && facts.value.bootID !== target.before.bootID ? 'it was rebooted by somebody else before its install; opening it anew' : undefined
+  return facts.ok && target.before?.bootID !== undefined && facts.value.bootID !== target.before.bootID
+    ? 'it was rebooted by somebody else before its install; opening it anew'
+    : undefined
 }
 
 const orderNeeds = (): readonly Need[] => [{ what: 'nodes' }, { what: 'etcd' }]

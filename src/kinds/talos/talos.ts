@@ -9,7 +9,7 @@ import { chooseImage, controlPlanesOf, isOnlySchedulable, specOf } from './view.
 
 const preview = ({ operation, target, world }: View): PlannedMachine => {
   const { version } = specOf(operation)
-  const machine = world.machines.find((m) => m.metadata.name === target.name)
+  const machine = world.machines.find(m => m.metadata.name === target.name)
   const known = machineFacts(world, target.name)
   if (!known.ok) return { from: 'unknown', to: version, loses: [] }
   const choice = chooseImage(operation, world, machine, known.value)
@@ -17,8 +17,13 @@ const preview = ({ operation, target, world }: View): PlannedMachine => {
   const node = nodes.ok && target.node ? nodeOf(nodes.value, target.node) : undefined
   const only = nodes.ok && node !== undefined && isOnlySchedulable(nodes.value, node)
   const members = controlPlanesOf(world).length
-  const losesApi = members < 3 ? 'the Kubernetes API and etcd, until it is back' : `one of ${members} API servers and etcd members, until it is back`
-  const losesPods = only ? 'its pods, which are not drained: no other node could take them' : operation.spec.drain.policy === 'skip' ? 'its pods, which are not drained' : 'its pods, which are evicted first'
+  const losesApi =
+    members < 3 ? 'the Kubernetes API and etcd, until it is back' : `one of ${members} API servers and etcd members, until it is back`
+  const losesPods = only
+    ? 'its pods, which are not drained: no other node could take them'
+    : operation.spec.drain.policy === 'skip'
+      ? 'its pods, which are not drained'
+      : 'its pods, which are evicted first'
   return {
     from: known.value.version,
     to: choice.ok ? choice.image : version,

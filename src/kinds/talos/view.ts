@@ -9,10 +9,10 @@ import { etcdStep } from '../../core/compatibility/etcd-step.ts'
 import type { InstallImageChoice } from '../../core/install-image.ts'
 import { chooseInstallImage } from '../../core/install-image.ts'
 import { blockOf } from '../../core/kind.ts'
-import type { Verdict } from '../../core/kind.ts'
-import { YES, wait } from '../../core/kind.ts'
+import type { Answer, Verdict } from '../../core/kind.ts'
+import { YES, no, unknown, wait } from '../../core/kind.ts'
 import { matchesSelector } from '../../core/rollout-order.ts'
-import type { View, World } from '../../core/world.ts'
+import type { Need, View, World } from '../../core/world.ts'
 import { etcdFacts, machineFacts, nodeFacts, nodeOf } from '../../core/world.ts'
 import type { Result } from '../../ports/fault.ts'
 import type { NodeFacts } from '../../ports/kube.ts'
@@ -26,19 +26,46 @@ export const specOf = (operation: TalosOperation): TalosSpec => blockOf({ block:
 
 export const machineOf = ({ target, world }: View): Result<MachineFacts> => machineFacts(world, target.name)
 
-/** The Node of the target; undefined where the machine registers none. The name is the one that was recorded, so that it is known while the machine is away. */
-export const nodeOfTarget = ({ target, world }: View): Result<NodeFacts | undefined> => {
-  const nodes = nodeFacts(world)
+/** What was chosen when the target was opened. */
+export const wish = (view: Pick<View, 'target'>, key: 'image' | 'schematic' | 'way' | 'drain' | 'node'): string =>
+  view.target.goal?.[key] ?? ''
+export const isLegacy = (view: View): boolean => wish(view, 'way') === 'legacy'
+export const isControlPlane = (view: View): boolean => view.target.role === 'controlplane'
+export const addressOf = (view: View): string =>
+  view.world.machines.find(m => m.metadata.name === view.target.name)?.spec.address ?? view.target.address ?? ''
+export const etcdNeed = (view: View): readonly Need[] => (isControlPlane(view) ? [{ what: 'etcd' }] : [])
+
+/**
+ * The name of the target's Node; undefined where the machine registers none. What the machine itself said when it was opened goes before what was known
+ * when the order was made: a machine may have been discovered only just then.
+ */
+export const nodeNameOf = (view: View): string | undefined => wish(view, 'node') || view.target.node || undefined
+
+/** The Node of the target, by the recorded name, so that it is known while the machine is away. */
+export const nodeOfTarget = (view: View): Result<NodeFacts | undefined> => {
+  const nodes = nodeFacts(view.world)
   if (!nodes.ok) return nodes
-  return { ok: true, value: target.node ? nodeOf(nodes.value, target.node) : undefined }
+  const name = nodeNameOf(view)
+  return { ok: true, value: name === undefined ? undefined : nodeOf(nodes.value, name) }
 }
 
-export const controlPlanesOf = (world: World): readonly TalosMachine[] => world.machines.filter((m) => m.spec.role === 'controlplane')
+/** Whether Kubernetes sees the machine in the boot in which it is. */
+export const isBackAsNode = (view: View): Answer => {
+  const [facts, node] = [machineOf(view), nodeOfTarget(view)]
+  if (!facts.ok) return unknown(`it does not answer: ${facts.fault.message}`)
+  if (facts.value.nodename === '') return YES
+  if (!node.ok) return unknown(`the Kubernetes API does not answer: ${node.fault.message}`)
+  if (node.value === undefined) return no(`there is no Node ${facts.value.nodename}`)
+  if (node.value.bootID !== facts.value.bootID) return no('its Node still tells of the boot before')
+  return node.value.ready ? YES : no('its Node is not Ready')
+}
+
+export const controlPlanesOf = (world: World): readonly TalosMachine[] => world.machines.filter(m => m.spec.role === 'controlplane')
 
 /** etcd as all control planes see it now. */
 export const etcdViews = (world: World): readonly ControlPlaneView[] => {
   const views = etcdFacts(world)
-  return controlPlanesOf(world).flatMap((m) => {
+  return controlPlanesOf(world).flatMap(m => {
     const view = views[m.metadata.name]
     return view ? [{ name: m.metadata.name, address: m.spec.address, view }] : []
   })
@@ -49,7 +76,7 @@ export const etcdLeader = (world: World): string | undefined => leaderName(etcdV
 
 /** The gate of etcd: may this control plane go away, or is all well again. */
 export const gate = (operation: TalosOperation, world: World, purpose: 'restart' | 'settled', target?: string): EtcdGateVerdict => {
-  const known = controlPlanesOf(world).flatMap((m) => {
+  const known = controlPlanesOf(world).flatMap(m => {
     const facts = world.facts.machines[m.metadata.name]
     return facts?.ok ? [facts.value.etcdQuotaBytes] : []
   })
@@ -57,15 +84,21 @@ export const gate = (operation: TalosOperation, world: World, purpose: 'restart'
     controlPlanes: etcdViews(world),
     purpose,
     ...(target ? { target } : {}),
-    quotaBytes: Math.min(...known, DEFAULT_QUOTA_BYTES),
+    quotaBytes: known.length > 0 ? Math.min(...known) : DEFAULT_QUOTA_BYTES,
     acknowledgeApiOutage: operation.spec.acknowledge.includes('api-outage'),
     etcdStepAllowed: crossesEtcdMinor(operation, world),
   })
 }
 
 const crossesEtcdMinor = (operation: TalosOperation, world: World): boolean =>
-  controlPlanesOf(world).some((m) => etcdStep({ fromTalos: m.status.talosVersion ?? '', toTalos: specOf(operation).version, runningEtcd: [] }).crossesMinor) ||
-  (operation.status.machines ?? []).some((t) => t.before?.version !== undefined && etcdStep({ fromTalos: t.before.version, toTalos: specOf(operation).version, runningEtcd: [] }).crossesMinor)
+  controlPlanesOf(world).some(
+    m => etcdStep({ fromTalos: m.status.talosVersion ?? '', toTalos: specOf(operation).version, runningEtcd: [] }).crossesMinor,
+  ) ||
+  (operation.status.machines ?? []).some(
+    t =>
+      t.before?.version !== undefined &&
+      etcdStep({ fromTalos: t.before.version, toTalos: specOf(operation).version, runningEtcd: [] }).crossesMinor,
+  )
 
 /** The gate as a guard. What only a person can mend ends the step; anything else is waited for, and never walked past. */
 export const gateGuard = (view: View): Verdict => {
@@ -76,7 +109,12 @@ export const gateGuard = (view: View): Verdict => {
   return verdict.kind === 'hold' ? wait(message, verdict.reason) : { may: 'no', reason: verdict.reason, message }
 }
 
-export const chooseImage = (operation: TalosOperation, world: World, machine: TalosMachine | undefined, facts: MachineFacts): InstallImageChoice => {
+export const chooseImage = (
+  operation: TalosOperation,
+  world: World,
+  machine: TalosMachine | undefined,
+  facts: MachineFacts,
+): InstallImageChoice => {
   const { version, schematic, image } = specOf(operation)
   const { imageFactory } = world.cluster.spec
   return chooseInstallImage({
@@ -89,7 +127,14 @@ export const chooseImage = (operation: TalosOperation, world: World, machine: Ta
   })
 }
 
-/** Nobody else could take the pods: they would only be killed, Ichor's own among them. */
-export const isOnlySchedulable = (nodes: readonly NodeFacts[], node: NodeFacts): boolean => !nodes.some((n) => n.name !== node.name && n.ready && !n.unschedulable)
+const others = (nodes: readonly NodeFacts[], node: string): readonly NodeFacts[] =>
+  nodes.filter(n => n.name !== node && n.ready && !n.unschedulable)
 
-export const isSelected = (operation: TalosOperation, machine: TalosMachine): boolean => matchesSelector(operation.spec.machineSelector, machine.metadata.labels)
+/** Nobody else could take the pods: they would only be killed, Ichor's own among them. */
+export const isOnlySchedulable = (nodes: readonly NodeFacts[], node: NodeFacts): boolean => others(nodes, node.name).length === 0
+
+/** Another Node takes any pod, also one that tolerates no taint. */
+export const hasRoomElsewhere = (nodes: readonly NodeFacts[], node: string): boolean => others(nodes, node).some(n => n.tainted !== true)
+
+export const isSelected = (operation: TalosOperation, machine: TalosMachine): boolean =>
+  matchesSelector(operation.spec.machineSelector, machine.metadata.labels)

@@ -1,0 +1,128 @@
+import type { Reason } from '../../api/reasons.ts'
+import type { Answer, Verdict } from '../../core/kind.ts'
+import { YES, no, unknown, wait } from '../../core/kind.ts'
+import { ms, receiptOf } from '../../core/ledger.ts'
+import { sameSchematic } from '../../core/talos-image.ts'
+import type { View } from '../../core/world.ts'
+import { displayName } from '../../core/world.ts'
+import type { MachineFacts } from '../../ports/talos.ts'
+import { isBackAsNode, isLegacy, machineOf, specOf, wish } from './view.ts'
+
+/** What a machine's boot id, version and receipts prove about the steps that it went through. */
+
+const GATE_HOLD_MS = 30 * 60_000
+
+/** A receipt counts only in the boot in which it was given. */
+export const hasReceipt = (view: View, step: string): boolean => {
+  const receipt = receiptOf(view.target, step)
+  const facts = machineOf(view)
+  return receipt !== undefined && (!facts.ok || facts.value.bootID === receipt.bootID)
+}
+
+/** From the first intention the effect has its full time, whatever was waited for before. */
+export const since = (view: View, effectMs: number, holdMs = GATE_HOLD_MS): number =>
+  view.target.firstActedAt === undefined ? holdMs : ms(view.target.firstActedAt) - ms(view.target.stepStartedAt) + effectMs
+
+/** Right before anything that changes the machine: it is still the machine, in the boot, that was recorded. */
+export const asRecorded = (view: View): Verdict => {
+  const facts = machineOf(view)
+  if (!facts.ok) return wait(`it does not answer: ${facts.fault.message}`, 'MachineUnreachable')
+  if (facts.value.bootID !== view.target.before?.bootID) return wait('it was rebooted by somebody else meanwhile')
+  if (facts.value.stage !== 'running') return wait(`it is ${facts.value.stage}`, 'MachineNotReady')
+  return YES
+}
+
+/** The same for the act that restarts it. Once that was asked for, being away is what was asked: the step's own reason tells when it lasts too long. */
+export const mayRestart = (view: View): Verdict => {
+  const verdict = asRecorded(view)
+  if (verdict.may !== 'wait' || view.target.firstActedAt === undefined) return verdict
+  const answer = restarted(view)
+  return wait(answer.is === 'no' ? answer.why : verdict.why)
+}
+
+/** The installer of this try ended well, in whatever boot. */
+const wasInstalled = (view: View): boolean => receiptOf(view.target, 'install') !== undefined
+
+/** The installer was started in this try, and nothing is known of its end. */
+export const isInstalling = (view: View): boolean => view.target.step === 'install' && view.target.firstActedAt !== undefined
+
+/** What was pulled is in the machine, or is of no interest any more. */
+export const isPulled = (view: View): boolean =>
+  !isTriedAnew(view) && (hasReceipt(view, 'pull') || wasInstalled(view) || isInstalling(view))
+
+export const isInstalled = (view: View): boolean => !isTriedAnew(view) && wasInstalled(view)
+
+/** Version and schematic are those that were asked for. */
+export const runsGoal = (view: View, facts: MachineFacts): boolean =>
+  facts.version === specOf(view.operation).version &&
+  (wish(view, 'schematic') === 'any' || sameSchematic(facts.schematic, wish(view, 'schematic')))
+
+/**
+ * Whether the machine has been rebooted since it was opened. One that came back with something else than was installed is given the time to come up
+ * whole before that is told: only then can what was taken from it be given back.
+ */
+export const restarted = (view: View): Answer => {
+  const facts = machineOf(view)
+  if (!facts.ok) return unknown(`it is away: ${facts.fault.message}`)
+  const { bootID, stage, version, ready } = facts.value
+  if (bootID === view.target.before?.bootID) return no(`its boot id has not changed; it is in stage ${stage}`)
+  if (runsGoal(view, facts.value)) return YES
+  if (isTriedAnew(view)) return no(`it runs ${version} since the try that failed`)
+  if (stage !== 'running' || !ready || isBackAsNode(view).is !== 'yes') return no(`it came back with ${version}, and is not ready yet`)
+  return YES
+}
+
+/** Failures that leave the machine running something else than was asked for; only a new try from the begin can change that. */
+const LEFT_AS_IT_WAS: readonly Reason[] = ['InstallFailed', 'BootedOldVersion', 'VersionMismatch', 'SchematicMismatch']
+
+/** A person asked for a new try after this machine came back with the wrong version: what the last one left behind proves nothing for it. */
+const isTriedAnew = (view: View): boolean => {
+  const { lastFailure, lastRetry } = view.operation.status
+  const facts = machineOf(view)
+  return (
+    lastFailure?.machine === view.target.name &&
+    LEFT_AS_IT_WAS.includes(lastFailure.reason) &&
+    ms(lastRetry) >= ms(lastFailure.at) &&
+    ms(lastFailure.at) >= ms(view.target.startedAt) &&
+    facts.ok &&
+    facts.value.bootID !== view.target.before?.bootID &&
+    !runsGoal(view, facts.value)
+  )
+}
+
+/** What is wrong with a machine that was rebooted; undefined where it runs what was asked for. Nothing is reinstalled by itself: that could cost the slot that still boots. */
+export const wrongBoot = (view: View, facts: MachineFacts): Extract<Answer, { is: 'failed' }> | undefined => {
+  if (runsGoal(view, facts)) return undefined
+  const { version, schematic } = facts
+  const { before } = view.target
+  const wanted = specOf(view.operation).version
+  const name = displayName(view.target)
+  const failed = (reason: Reason, message: string): Extract<Answer, { is: 'failed' }> => ({ is: 'failed', reason, message })
+  const isAsBefore = version === before?.version && sameSchematic(schematic, before.schematic ?? '')
+  const what = (v: string, s: string): string => (version === wanted ? `${v} with ${named(s)}` : v)
+  const found = `still runs ${what(version, schematic)}, wanted ${what(wanted, wish(view, 'schematic'))}`
+  if (isAsBefore && !isLegacy(view) && !wasInstalled(view)) {
+    return failed(
+      'InstallFailed',
+      `${name} was rebooted by somebody else while the installer ran, which cut it off: it ${found}. Resume the operation to install again.`,
+    )
+  }
+  if (isAsBefore) {
+    const why = isLegacy(view)
+      ? 'either the installer failed or the new version did not start'
+      : 'the new version did not start and Talos fell back'
+    return failed(
+      'BootedOldVersion',
+      `${name} ${found}: ${why}. Look at \`talosctl dmesg\` before the next try; nothing is reinstalled until the operation is resumed.`,
+    )
+  }
+  if (version !== wanted) {
+    return failed(
+      'VersionMismatch',
+      `${name} runs ${version} after the reboot, wanted ${wanted} (it ran ${before?.version ?? 'something else'} before). Nothing is reinstalled until the operation is resumed.`,
+    )
+  }
+  return failed('SchematicMismatch', `${name} runs ${version} with ${named(schematic)}, wanted ${named(wish(view, 'schematic'))}.`)
+}
+
+const named = (schematic: string): string => (schematic === '' ? 'no schematic' : `the schematic ${schematic}`)

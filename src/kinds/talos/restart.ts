@@ -1,0 +1,80 @@
+import { durationMs } from '../../api/duration.ts'
+import type { LongOutcome, Step } from '../../core/kind.ts'
+import type { View } from '../../core/world.ts'
+import type { Result } from '../../ports/fault.ts'
+import type { RebootMode } from '../../ports/talos.ts'
+import { both, denied, imageMissing } from './before-restart.ts'
+import { mayRestart, restarted, since, wrongBoot } from './evidence.ts'
+import { addressOf, controlPlanesOf, etcdNeed, gateGuard, isControlPlane, isLegacy, machineOf, specOf, wish } from './view.ts'
+
+/** The point of no return: from its evidence, a new boot id, a machine only goes forward. */
+
+const MINUTE = 60_000
+/** Talos' own drain ends after five minutes, whatever is left. */
+const LEGACY_DRAIN_MS = 5 * MINUTE
+const LEGACY_INSTALL_MS = 10 * MINUTE
+
+const rebootMs = (view: View): number => durationMs(view.operation.spec.timeouts.reboot)
+const mode = (view: View): RebootMode => specOf(view.operation).rebootMode
+
+const STUCK =
+  'If it hangs in its shutdown, `talosctl reboot --mode force` or a power cycle may free it; the operation goes on by itself when it is back and is resumed.'
+
+/** It came back, but with something else, and never got well enough to leave it there. */
+const restartFailure: Step['failure'] = view => {
+  const facts = machineOf(view)
+  const isBack = facts.ok && facts.value.bootID !== view.target.before?.bootID
+  return (isBack ? wrongBoot(view, facts.value)?.reason : undefined) ?? 'RebootTimeout'
+}
+
+const reboot: Step = {
+  name: 'reboot',
+  summary: 'Reboots the machine into the new version. Done when its boot id has changed.',
+  applies: view => !isLegacy(view),
+  guardNeeds: etcdNeed,
+  done: restarted,
+  guard: view => both(mayRestart(view), () => gateGuard(view)),
+  guardStableMs: ({ world }) => world.timing.etcdSampleMs,
+  act: {
+    long: false,
+    disruptive: true,
+    describe: view => `rebooting${mode(view) === 'powercycle' ? ' by power cycle' : ''}`,
+    run: ({ talos }, view) => talos.reboot(addressOf(view), mode(view)),
+  },
+  settleMs: ({ world }) => world.timing.rebootSettleMs,
+  deadlineMs: view => since(view, rebootMs(view)),
+  failure: restartFailure,
+  remedy: STUCK,
+  milestone: true,
+}
+
+const legacyUpgrade: Step = {
+  name: 'upgrade',
+  summary: 'Below Talos 1.13: one call that drains, installs and reboots. Done when the boot id has changed.',
+  applies: isLegacy,
+  guardNeeds: etcdNeed,
+  done: restarted,
+  guard: view => both(mayRestart(view), () => gateGuard(view)),
+  guardStableMs: ({ world }) => world.timing.etcdSampleMs,
+  act: {
+    long: true,
+    disruptive: true,
+    describe: view => `upgrading to ${specOf(view.operation).version}`,
+    run: async ({ talos }, view): Promise<Result<LongOutcome>> => {
+      // Data is kept in any case on these versions; preserve only switches Talos' own check of etcd off, which wants three members.
+      const preserve = isControlPlane(view) && controlPlanesOf(view.world).length < 3
+      const accepted = await talos.upgrade(addressOf(view), { image: wish(view, 'image'), preserve, rebootMode: mode(view) })
+      return accepted.ok ? { ok: true, value: { receipt: 'accepted' } } : accepted
+    },
+    fatal: (fault, view) => imageMissing(fault, view) ?? denied(fault, view),
+  },
+  // Once accepted the machine leaves stage running at once, and the guard waits with it; one that is still there after this has dropped the call.
+  settleMs: ({ world }) => world.timing.rebootSettleMs,
+  deadlineMs: view => since(view, LEGACY_DRAIN_MS + LEGACY_INSTALL_MS + rebootMs(view)),
+  failure: restartFailure,
+  remedy: STUCK,
+  milestone: true,
+  commits: true,
+}
+
+export const restart: readonly Step[] = [reboot, legacyUpgrade]
