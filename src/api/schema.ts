@@ -80,6 +80,8 @@ export type Metadata = {
   readonly labels: Readonly<Record<string, string>>
   readonly annotations: Readonly<Record<string, string>>
   readonly finalizers: readonly string[]
+  /** The manager that wrote the annotation `retry` by an apply, be it the server's or kubectl's; absent where it was written imperatively. */
+  readonly retryAppliedBy?: string
 }
 
 /** Everything that a CRD needs to know of a resource, besides its two schemas. */

@@ -114,6 +114,8 @@ export const target = z.object({
   actedAt: timestamp().optional().meta({ description: "When the step's act was intended last. Written before the act." }),
   firstActedAt: timestamp().optional().meta({ description: "When the step's act was intended first; the time that its effect may take runs from here." }),
   attempts: int32().optional().meta({ description: 'How often the current step was intended.' }),
+  retryAt: timestamp().optional().meta({ description: 'After a bad answer: not before this time is the act tried again.' }),
+  fault: text(1024).optional().meta({ description: 'What that answer said.' }),
   stableSince: timestamp().optional().meta({ description: 'Since when the condition of a step that asks for stability has held.' }),
   before: machineState.optional().meta({ description: 'What the machine was before its first act.' }),
   after: machineState.optional().meta({ description: 'What the machine was when it was closed.' }),
@@ -139,6 +141,13 @@ export const operationStatus = z.object({
   startedAt: timestamp().optional().meta({ description: 'When the first machine was opened.' }),
   completedAt: timestamp().optional().meta({ description: 'When the operation reached Completed or Cancelled.' }),
   lastRetry: timestamp().optional().meta({ description: 'When a retry was honoured last.' }),
+  appliedRetry: z
+    .object({
+      ...stamped,
+      ignored: int32().meta({ description: 'How often it was applied again since, without effect.' }),
+    })
+    .optional()
+    .meta({ description: 'A retry that was written by an apply is a standing wish: honoured once, then ignored.' }),
   lastFailure: z
     .object({ reason: reason().meta({ description: 'Why it failed.' }), message: text(4096).meta({ description: 'What happened.' }), machine: text(253).optional().meta({ description: 'The machine it happened on.' }), step: text(63).optional().meta({ description: 'The step that failed.' }), ...stamped })
     .optional()

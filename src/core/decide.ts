@@ -1,11 +1,12 @@
 import type { OperationStatus, TalosOperation, Target } from '../api/talos-operation.ts'
 import { isFinished } from '../api/phases.ts'
 import type { Reason } from '../api/reasons.ts'
-import { ANNOTATION, FINALIZER, leaseName, operationHolder } from '../api/names.ts'
+import { ANNOTATION, FINALIZER, leaseName } from '../api/names.ts'
 import { durationMs, formatDuration } from '../api/duration.ts'
 import type { Act, Kind, Step } from './kind.ts'
+import { YES } from './kind.ts'
 import * as ledger from './ledger.ts'
-import { claim } from './lock-claim.ts'
+import { claim, isConfirmed, isHeldBy } from './lock-claim.ts'
 import { nextStep } from './steps.ts'
 import { unfinishedByOthers } from './unfinished.ts'
 import { windowAt } from './windows.ts'
@@ -52,8 +53,10 @@ export const decide = (kind: Kind, operation: TalosOperation, world: World): Dec
 const record = (operation: TalosOperation, status: OperationStatus, event?: Told): Decision =>
   event ? { do: 'record', status, event } : { do: 'record', status }
 
-const holdsLock = (operation: TalosOperation, world: World): boolean =>
-  world.lock?.holder === operationHolder(operation.metadata.namespace, operation.metadata.name) && world.lock.annotations[ANNOTATION.holderUid] === operation.metadata.uid
+const holdsLock = (operation: TalosOperation, world: World): boolean => isHeldBy(world.lock, operation)
+
+/** Timers reach so far; whatever lies further off is looked at again on the way. */
+const LONGEST_REST_MS = 3_600_000
 
 const hasFinalizer = (operation: TalosOperation): boolean => operation.metadata.finalizers.includes(FINALIZER)
 
@@ -71,7 +74,7 @@ const afterTheEnd = (operation: TalosOperation, world: World): Decision | undefi
   const ttl = operation.spec.ttlAfterFinished
   if (ttl === undefined || operation.metadata.deletionTimestamp) return { do: 'rest' }
   const left = ledger.ms(operation.status.completedAt) + durationMs(ttl) - world.now
-  return left <= 0 ? { do: 'delete' } : { do: 'rest', forMs: left }
+  return left <= 0 ? { do: 'delete' } : { do: 'rest', forMs: Math.min(left, LONGEST_REST_MS) }
 }
 
 /** Cancelled or deleted: every open machine is brought to a safe point first. */
@@ -96,9 +99,23 @@ const retryRequest = (operation: TalosOperation, world: World): Decision | undef
   if (operation.metadata.annotations[ANNOTATION.retry] !== 'true') return undefined
   const { status } = operation
   const stuck = status.phase === 'Paused' && status.failureReason !== undefined && status.failureReason !== 'ClusterLockHeld'
+  const manager = operation.metadata.retryAppliedBy
+  // A wish that stands in somebody's manifests was honoured: each later apply of it is taken away, and told once.
+  if (manager !== undefined && status.appliedRetry) {
+    const warning: Told = {
+      type: 'Warning',
+      reason: 'RetryIgnored',
+      message: `The annotation ${ANNOTATION.retry} was applied again by ${manager}. It was honoured once, at ${status.appliedRetry.at}; take it out of the manifest and ask with kubectl annotate or ichor operation resume.`,
+    }
+    return { do: 'drop-retry', status: ledger.retryIgnored(status), ...(status.appliedRetry.ignored === 0 ? { event: warning } : {}) }
+  }
   if (!stuck) return { do: 'drop-retry', status: undefined }
   if (operation.spec.paused) return undefined
-  return { do: 'drop-retry', status: ledger.retried(status, world.now), event: { type: 'Normal', reason: 'Retrying', message: `Retrying after ${status.failureReason}.` } }
+  return {
+    do: 'drop-retry',
+    status: ledger.retried(status, world.now, manager !== undefined),
+    event: { type: 'Normal', reason: 'Retrying', message: `Retrying after ${status.failureReason}.` },
+  }
 }
 
 const newlyCreated = (operation: TalosOperation, world: World): Decision | undefined =>
@@ -113,17 +130,34 @@ const stopped = (kind: Kind, operation: TalosOperation, world: World): Decision 
     if (overridden && !spec.paused) return record(operation, ledger.uncheck(status, world.now))
     return holdsLock(operation, world) ? { do: 'release' } : hasFinalizer(operation) ? { do: 'drop-finalizer' } : { do: 'rest' }
   }
-  if (failure !== undefined) return closing(kind, operation, world, { why: 'stopped by a failure', phase: 'Pending' }) ?? { do: 'rest' }
+  if (failure !== undefined) {
+    const lost = !holdsLock(operation, world) && status.lock !== undefined ? record(operation, ledger.lockLost(status)) : undefined
+    return closing(kind, operation, world, { why: 'stopped by a failure', phase: 'Pending' }) ?? lost ?? (isUntouched(operation) ? { do: 'drop-finalizer' } : { do: 'rest' })
+  }
   if (!spec.paused) return status.phase === 'Paused' && status.failureReason === undefined ? record(operation, { ...status, phase: ledger.targetsOf(status).length > 0 ? 'Running' : 'Pending', message: 'Resumed.' }) : undefined
   return (
     closing(kind, operation, world, { why: 'paused', phase: 'Pending' }) ??
-    rest(operation, ledger.pausedByOperator(status, world.now, holdsLock(operation, world) ? `Paused by the operator; ${doneOf(status)}. The cluster lock is kept.` : 'Paused by the operator before it started.'))
+    (isUntouched(operation) ? ({ do: 'drop-finalizer' } as const) : undefined) ??
+    rest(operation, ledger.pausedByOperator(status, world.now, pausedMessage(operation, world), holdsLock(operation, world)))
   )
 }
 
+const pausedMessage = (operation: TalosOperation, world: World): string => {
+  const { status } = operation
+  if (holdsLock(operation, world)) return `Paused by the operator; ${doneOf(status)}. The cluster lock is kept.`
+  return status.machines === undefined ? 'Paused by the operator before it started.' : `Paused by the operator; ${doneOf(status)}. It does not hold the cluster lock.`
+}
+
+/** Whether the finalizer guards nothing: no machine is open, and none was left in the middle by a failure. */
+const isUntouched = (operation: TalosOperation): boolean =>
+  hasFinalizer(operation) && !ledger.targetsOf(operation.status).some((t) => t.phase === 'Running' || (t.phase === 'Failed' && t.before !== undefined))
+
 /** Writes the status if it says anything new, and rests. */
 const rest = (operation: TalosOperation, status: OperationStatus, forMs?: number): Decision =>
-  status.phase !== operation.status.phase || status.message !== operation.status.message || status.failureReason !== operation.status.failureReason
+  status.phase !== operation.status.phase ||
+  status.message !== operation.status.message ||
+  status.failureReason !== operation.status.failureReason ||
+  status.lock?.holder !== operation.status.lock?.holder
     ? { do: 'record', status }
     : forMs === undefined
       ? { do: 'rest' }
@@ -140,9 +174,10 @@ const closing = (kind: Kind, operation: TalosOperation, world: World, to: { read
     if (running) return { do: 'cancel-act', target: target.name, step: running.step }
     const undo = abandon(kind, view)
     if (undo) return undo
+    const words = [`closed before its install, because the operation was ${to.why}`, ...notGivenBack(kind, view)].join('; ')
     return to.phase === 'Pending'
-      ? record(operation, ledger.returned(operation.status, world.now, target.name, `closed before its install, because the operation was ${to.why}`))
-      : record(operation, ledger.closed(operation.status, world.now, target.name, 'Cancelled', `closed before its install, because the operation was ${to.why}`))
+      ? record(operation, ledger.returned(operation.status, world.now, target.name, words))
+      : record(operation, ledger.closed(operation.status, world.now, target.name, 'Cancelled', words))
   }
   return givenBack(kind, operation, world)
 }
@@ -151,22 +186,44 @@ const closing = (kind: Kind, operation: TalosOperation, world: World, to: { read
 const givenBack = (kind: Kind, operation: TalosOperation, world: World): Decision | undefined => {
   for (const target of ledger.targetsOf(operation.status)) {
     if (target.phase !== 'Failed' && target.phase !== 'Cancelled') continue
+    // Its step has failed, or is of no use any more: what still runs for it ends.
+    const running = world.running.find((r) => r.target === target.name)
+    if (running) return { do: 'cancel-act', target: target.name, step: running.step }
     const missing = look(world, targetNeeds(target))
     if (missing) return missing
-    const undo = abandon(kind, { operation, target, world })
+    const undo = abandon(kind, { operation, target, world }) ?? kept(kind, { operation, target, world })
     if (undo) return undo
   }
   return undefined
 }
 
 const abandon = (kind: Kind, view: View): Decision | undefined => {
+  const { operation, target, world } = view
   for (const step of kind.rollout.abandon) {
-    const missing = look(view.world, step.needs?.(view) ?? [])
+    const missing = look(world, step.needs?.(view) ?? [])
     if (missing) return missing
-    if (step.done(view).is !== 'no' || step.guard?.(view).may !== 'yes' || !step.act) continue
-    return { do: 'act', status: view.operation.status, view, step, act: step.act }
+    if (step.done(view).is !== 'no' || (step.guard?.(view) ?? YES).may !== 'yes' || !step.act) continue
+    const waitMs = target.retryAt === undefined ? 0 : ledger.ms(target.retryAt) - world.now
+    return waitMs > 0 ? { do: 'wait', status: operation.status, forMs: waitMs } : { do: 'act', status: operation.status, view, step, act: step.act }
   }
   return undefined
+}
+
+/** Why what we took cannot be given back now, in words. */
+const notGivenBack = (kind: Kind, view: View): readonly string[] =>
+  kind.rollout.abandon.flatMap((step) => {
+    const verdict = step.done(view).is === 'no' ? step.guard?.(view) : undefined
+    return verdict?.may === 'wait' ? [verdict.why] : []
+  })
+
+/** What could not be given back is told, and tried again while the operation stands there failed. */
+const kept = (kind: Kind, view: View): Decision | undefined => {
+  const { operation, target, world } = view
+  const note = notGivenBack(kind, view).join('; ')
+  if (note === '') return undefined
+  const told = target.message?.includes(note) ? operation.status : ledger.remarked(operation.status, target.name, `${target.message ?? ''} (${note})`.trim())
+  if (told !== operation.status) return record(operation, told)
+  return ledger.isStopped(operation.status) && !operation.spec.cancelled && !operation.metadata.deletionTimestamp ? { do: 'rest', forMs: world.timing.idleMs } : undefined
 }
 
 const targetNeeds = (target: Target): readonly Need[] => [{ what: 'machine', name: target.name }, { what: 'nodes' }]
@@ -181,11 +238,15 @@ const isCommitted = (kind: Kind, { target }: View): boolean => {
 /** Everything up to holding the cluster lock. */
 const beforeTheLock = (kind: Kind, operation: TalosOperation, world: World): Decision | undefined => {
   if (holdsLock(operation, world)) {
+    if (!isConfirmed(world.lock, operation)) return { do: 'acquire', takeOver: undefined }
     if (operation.status.lock?.holder === world.lock?.holder && operation.status.phase === 'Running') return undefined
     const since = world.lock?.acquireTime || ledger.iso(world.now)
     const status = ledger.lockTaken(operation.status, world.now, { lease: leaseName(world.cluster.metadata.name), holder: world.lock?.holder ?? '', since })
     return record(operation, status, { type: 'Normal', reason: 'LockTaken', message: 'Took the cluster lock.' })
   }
+  // The lock is gone from under it, a Lease deleted or edited by hand: what runs without it ends.
+  const [running] = world.running
+  if (running) return { do: 'cancel-act', target: running.target, step: running.step }
   const early = operation.status.machines === undefined ? tooEarly(operation, world) : undefined
   if (early) return early
   if (operation.status.preflight === undefined) return check(kind, operation, world)
@@ -217,7 +278,7 @@ const outsideWindow = (operation: TalosOperation, world: World): { readonly mess
 }
 
 const waitToStart = (operation: TalosOperation, world: World, message: string, until: number | undefined): Decision =>
-  rest(operation, ledger.held(operation.status, world.now, message, until), Math.min(until === undefined ? Infinity : until - world.now, 3_600_000))
+  rest(operation, ledger.held(operation.status, world.now, message, until), Math.min(until === undefined ? Infinity : until - world.now, LONGEST_REST_MS))
 
 /** Runs the checks and writes what they found. Standing refusals end the attempt; nothing was touched and no lock is kept. */
 const check = (kind: Kind, operation: TalosOperation, world: World): Decision => {
@@ -232,7 +293,8 @@ const check = (kind: Kind, operation: TalosOperation, world: World): Decision =>
     return record(operation, refused, { type: 'Warning', reason: 'PreflightRefused', message: refused.message ?? '' })
   }
   const passed = checked.refusals.filter((r) => r.overridable)
-  if (passed.length === 0) return record(operation, status)
+  const told = operation.status.preflight?.refusals.filter((r) => r.overridden).map((r) => r.rule) ?? []
+  if (passed.every((r) => told.includes(r.rule))) return record(operation, status)
   const who = operation.metadata.annotations[ANNOTATION.overrideBy] ?? operation.metadata.annotations[ANNOTATION.requestedBy] ?? 'somebody who is not named'
   return record(operation, status, { type: 'Warning', reason: 'Overridden', message: `${who} overrode ${passed.map((r) => r.rule).join(', ')}.` })
 }
@@ -258,15 +320,16 @@ const rollingOut = (kind: Kind, operation: TalosOperation, world: World): Decisi
   // While all that are open wait, their words are gathered in one status, and the soonest tells when to look again.
   let gathered = operation
   let forMs = Infinity
+  const unseen = look(world, open.flatMap(targetNeeds))
+  if (unseen) return unseen
   for (const target of open) {
-    const missing = look(world, targetNeeds(target))
-    if (missing) return missing
     const decision = advance(kind, { operation: gathered, target, world })
     if (decision.do !== 'wait') return decision
     gathered = { ...gathered, status: decision.status }
     forMs = Math.min(forMs, decision.forMs)
   }
   const next = openNext(kind, gathered, world)
+  if (next?.do === 'wait' && open.length === 0 && isUntouched(operation)) return { do: 'drop-finalizer' }
   if (next && (next.do !== 'wait' || open.length === 0)) return next
   return open.length > 0 ? { do: 'wait', status: gathered.status, forMs } : finish(kind, operation, world)
 }
@@ -333,9 +396,11 @@ const openNext = (kind: Kind, operation: TalosOperation, world: World): Decision
   const lastChance = (target.stepStartedAt === undefined ? world.now : ledger.ms(target.stepStartedAt)) + OPENING_LIMIT_MS
   const holdFor = (reason: Reason, message: string): Decision =>
     world.now >= lastChance ? failure(view, reason, `${message} (for ${formatDuration(OPENING_LIMIT_MS)})`) : hold(message, world.timing.pollMs, lastChance)
+  // Until its turn has come its time does not run.
+  const notYet = (message: string, forMs: number, until?: number): Decision => ({ do: 'wait', status: ledger.notYet(operation.status, world.now, target.name, message, until), forMs })
   const closed = outsideWindow(operation, world)
-  if (closed) return hold(`${displayName(target)} is next. ${closed.message}`, closed.opensAt === undefined ? 3_600_000 : Math.min(closed.opensAt - world.now, 3_600_000), closed.opensAt)
-  if (turn.may === 'wait') return hold(`${displayName(target)} is next: ${turn.why}`, world.timing.pollMs)
+  if (closed) return notYet(`${displayName(target)} is next. ${closed.message}`, closed.opensAt === undefined ? LONGEST_REST_MS : Math.min(closed.opensAt - world.now, LONGEST_REST_MS), closed.opensAt)
+  if (turn.may === 'wait') return notYet(`${displayName(target)} is next: ${turn.why}`, world.timing.pollMs)
   if (turn.may === 'no') return failure(view, turn.reason, turn.message)
   const opening = kind.rollout.open(view)
   if ('skip' in opening) return record(operation, ledger.closed(operation.status, world.now, target.name, 'Skipped', opening.skip))

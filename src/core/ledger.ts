@@ -86,8 +86,10 @@ export const held = (status: OperationStatus, since: number, message: string, un
   waiting: { for: message, since: status.waiting?.for === message ? status.waiting.since : iso(since), ...(until === undefined ? {} : { until: iso(until) }) },
 })
 
-export const pausedByOperator = (status: OperationStatus, now: number, message: string): OperationStatus =>
-  status.phase === 'Paused' && !status.failureReason ? { ...status, message } : told(paused(status, undefined, message), now, 'paused by the operator')
+export const pausedByOperator = (status: OperationStatus, now: number, message: string, keepsLock: boolean): OperationStatus => {
+  const next = keepsLock ? status : without(status, 'lock')
+  return status.phase === 'Paused' && !status.failureReason ? { ...next, message } : told(paused(next, undefined, message), now, 'paused by the operator')
+}
 
 export const lockTaken = (status: OperationStatus, now: number, lock: { lease: string; holder: string; since: string }): OperationStatus =>
   told({ ...without(status, 'failureReason', 'waiting'), phase: 'Running', lock, message: 'Holds the cluster lock; checking once more.' }, now, 'took the cluster lock')
@@ -117,7 +119,7 @@ const running = (status: OperationStatus, now: number, history: string): Operati
 
 /** A step becomes current: its clock starts, acted or not. */
 export const entered = (status: OperationStatus, now: number, name: string, step: Step): OperationStatus =>
-  withTarget(status, name, (t) => ({ ...without(t, 'actedAt', 'firstActedAt', 'stableSince', 'attempts'), step: step.name, stepStartedAt: iso(now), attempts: 0 }))
+  withTarget(status, name, (t) => ({ ...without(t, 'actedAt', 'firstActedAt', 'retryAt', 'fault', 'stableSince', 'attempts'), step: step.name, stepStartedAt: iso(now), attempts: 0 }))
 
 /** It failed or was refused. Machines that are still open are brought to their end, but that does not make it a running one again. */
 export const isStopped = (status: OperationStatus): boolean => status.phase === 'Paused' && status.failureReason !== undefined && status.failureReason !== 'ClusterLockHeld'
@@ -131,13 +133,20 @@ const going = (status: OperationStatus, message: string, wait: OperationStatus['
  */
 export const intended = (status: OperationStatus, now: number, name: string, message: string): OperationStatus => {
   const isRepeated = (targetsOf(status).find((t) => t.name === name)?.attempts ?? 0) > 0 && status.waiting !== undefined
-  const next = withTarget(status, name, (t) => ({ ...t, firstActedAt: t.firstActedAt ?? iso(now), actedAt: iso(now), attempts: (t.attempts ?? 0) + 1, ...(isRepeated ? {} : { message }) }))
+  const next = withTarget(status, name, (t) => ({ ...without(t, 'retryAt', 'fault', 'stableSince'), firstActedAt: t.firstActedAt ?? iso(now), actedAt: iso(now), attempts: (t.attempts ?? 0) + 1, ...(isRepeated ? {} : { message }) }))
   return isRepeated ? going(next, status.message ?? message, status.waiting) : going(next, message, undefined)
 }
 
-/** The act got a bad answer. Where it is certain that nothing was done, its effect need not be waited for. */
-export const unanswered = (status: OperationStatus, name: string, message: string, certain: boolean): OperationStatus =>
-  withTarget(status, name, (t) => ({ ...(certain ? without(t, 'actedAt') : t), message: message.slice(0, 1024) }))
+/**
+ * The act got a bad answer, and is not tried again before `retryAt` (milliseconds since 1970). Where it is certain that nothing was done, its effect
+ * need not be waited for.
+ */
+export const unanswered = (status: OperationStatus, name: string, message: string, certain: boolean, retryAt: number): OperationStatus =>
+  withTarget(status, name, (t) => ({ ...(certain ? without(t, 'actedAt') : t), retryAt: iso(retryAt), fault: message.slice(0, 1024) }))
+
+/** What became of a machine, in words. Nothing else changes. */
+export const remarked = (status: OperationStatus, name: string, message: string): OperationStatus =>
+  withTarget(status, name, (t) => ({ ...t, message: message.slice(0, 1024) }))
 
 export const holding = (status: OperationStatus, name: string, since: number | undefined): OperationStatus =>
   withTarget(status, name, (t) => (since === undefined ? without(t, 'stableSince') : { ...t, stableSince: iso(since) }))
@@ -158,9 +167,19 @@ export const waiting = (status: OperationStatus, now: number, name: string | und
   return name === undefined ? next : withTarget(next, name, (t) => ({ ...t, message, ...(t.phase === 'Pending' ? { stepStartedAt: t.stepStartedAt ?? iso(now) } : {}) }))
 }
 
+/** A machine whose turn has not come yet: what is waited for is not its own time. */
+export const notYet = (status: OperationStatus, now: number, name: string, message: string, until: number | undefined): OperationStatus =>
+  waiting(
+    withTarget(status, name, (t) => without(t, 'stepStartedAt')),
+    now,
+    undefined,
+    message,
+    until,
+  )
+
 export const closed = (status: OperationStatus, now: number, name: string, phase: TargetPhase, message: string, after?: Target['after']): OperationStatus => {
   const next = withTarget(status, name, (t) => ({
-    ...without(t, 'step', 'stepStartedAt', 'actedAt', 'firstActedAt', 'stableSince', 'attempts'),
+    ...without(t, 'step', 'stepStartedAt', 'actedAt', 'firstActedAt', 'retryAt', 'fault', 'stableSince', 'attempts'),
     phase,
     finishedAt: iso(now),
     message,
@@ -176,14 +195,21 @@ export const returned = (status: OperationStatus, now: number, name: string, mes
   return told(next, now, `${displayName(targetsOf(next).find((t) => t.name === name) ?? { name })}: ${message}`)
 }
 
+/** A fault of ours: no question about an open machine can be asked any more, so all of them stop where they are. */
+export const broken = (status: OperationStatus, now: number, message: string): OperationStatus => {
+  const open = openTargets(status)
+  const stopped = open.reduce((next, target) => withTarget(next, target.name, (t) => ({ ...t, phase: 'Failed', message: message.slice(0, 1024) })), status)
+  return failed(stopped, now, undefined, 'InternalError', message)
+}
+
 export const failed = (status: OperationStatus, now: number, target: Target | undefined, reason: Reason, message: string): OperationStatus => {
   const failure = { at: iso(now), reason, message: message.slice(0, 4096), ...(target ? { machine: target.name, ...(target.step ? { step: target.step } : {}) } : {}) }
   const next = target ? withTarget(status, target.name, (t) => ({ ...t, phase: 'Failed', message: message.slice(0, 1024) })) : status
   return told({ ...paused(next, reason, message), lastFailure: failure }, now, `failed (${reason}): ${message}`)
 }
 
-/** A retry: the failed step starts anew, with a new clock. What was refused is checked anew. */
-export const retried = (status: OperationStatus, now: number): OperationStatus => {
+/** A retry: the failed step starts anew, with a new clock. What was refused is checked anew. `byApply`: a standing wish, which counts once. */
+export const retried = (status: OperationStatus, now: number, byApply = false): OperationStatus => {
   // What was planned is not checked again: its machines may be away just because the failure left them so.
   const kept = without(status, 'failureReason', 'waiting')
   return told(
@@ -191,12 +217,13 @@ export const retried = (status: OperationStatus, now: number): OperationStatus =
       ...(status.machines === undefined ? without(kept, 'preflight') : kept),
       phase: status.machines === undefined ? 'Pending' : 'Running',
       lastRetry: iso(now),
+      ...(byApply ? { appliedRetry: { at: iso(now), ignored: 0 } } : {}),
       message: 'Retrying.',
       machines: status.machines?.map((t) =>
         t.phase === 'Failed'
           ? t.before === undefined
             ? { ...without(t, 'stepStartedAt', 'finishedAt'), phase: 'Pending', message: 'retrying' }
-            : { ...without(t, 'actedAt', 'firstActedAt', 'stableSince', 'finishedAt'), phase: 'Running', attempts: 0, stepStartedAt: iso(now), message: 'retrying' }
+            : { ...without(t, 'actedAt', 'firstActedAt', 'retryAt', 'fault', 'stableSince', 'finishedAt'), phase: 'Running', attempts: 0, stepStartedAt: iso(now), message: 'retrying' }
           : t,
       ),
     },
@@ -204,6 +231,10 @@ export const retried = (status: OperationStatus, now: number): OperationStatus =
     'retry asked for',
   )
 }
+
+/** A retry that was applied once more after it was honoured. */
+export const retryIgnored = (status: OperationStatus): OperationStatus =>
+  status.appliedRetry ? { ...status, appliedRetry: { ...status.appliedRetry, ignored: status.appliedRetry.ignored + 1 } } : status
 
 /** Override was turned on after a refusal: the checks run anew. */
 export const uncheck = (status: OperationStatus, now: number): OperationStatus =>

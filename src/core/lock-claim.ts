@@ -1,9 +1,23 @@
 import type { TalosOperation } from '../api/talos-operation.ts'
 import { ANNOTATION, CONTROLLER, operationHolder } from '../api/names.ts'
 import { isFinished } from '../api/phases.ts'
-import { isStopped, openTargets } from './ledger.ts'
+import type { Lease } from '../ports/home.ts'
+import { isStopped, ms, openTargets } from './ledger.ts'
 import type { World } from './world.ts'
 import { displayName } from './world.ts'
+
+/** Whether the Lease names this very operation: the name alone could be a namesake's. */
+export const isHeldBy = (lease: Lease | undefined, { metadata }: TalosOperation): boolean =>
+  lease !== undefined &&
+  lease.holder === operationHolder(metadata.namespace, metadata.name) &&
+  lease.annotations[ANNOTATION.holderUid] === metadata.uid
+
+/**
+ * Whether the hold was written after the last retry. Somebody who saw the operation failed may be about to take the lock over; writing the Lease
+ * once more after the failure is cleared makes that compare-and-swap fail, or ours.
+ */
+export const isConfirmed = (lease: Lease | undefined, { status }: TalosOperation): boolean =>
+  lease !== undefined && (status.lastRetry === undefined || ms(lease.renewTime) >= ms(status.lastRetry))
 
 export type Claim =
   /** The lock is free, or its holder has no right to it any more; `from` names that holder. */
@@ -12,42 +26,55 @@ export type Claim =
 
 /**
  * Whether an operation may take the cluster lock now. A lock never expires by time: it is taken over from a holder that was deleted, completed, was
- * cancelled, or is paused on a failed step, and from nobody else. Of those who wait, the oldest goes first.
+ * cancelled, or is paused on a failed step, and from nobody else. Of those who wait, one that has machines open (its Lease was deleted by hand) goes
+ * first, and then the oldest.
  */
 export const claim = (operation: TalosOperation, world: World): Claim => {
-  const waiters = world.others.filter((o) => waits(o) && isOlder(o, operation))
-  const first = waiters.toSorted((a, b) => (isOlder(a, b) ? -1 : 1))[0]
   const { lock } = world
   if (lock && lock.holder !== '') {
     const keeps = holderKeeps(lock.holder, lock.annotations[ANNOTATION.holderUid], world)
     if (keeps) return { may: 'wait', holder: lock.holder, since: lock.acquireTime || undefined, message: `Waits for the cluster lock, held by ${lock.holder}: ${keeps}. It starts by itself.` }
   }
+  const first = world.others.filter((o) => (waitsForLock(o) || hasOpenMachines(o)) && goesBefore(o, operation)).toSorted((a, b) => (goesBefore(a, b) ? -1 : 1))[0]
   if (first) {
     const name = operationHolder(first.metadata.namespace, first.metadata.name)
-    return { may: 'wait', holder: name, since: undefined, message: `Waits for the cluster lock: ${name} is older and goes first. It starts by itself.` }
+    const why = hasOpenMachines(first) ? `is working on ${openTargets(first.status).map(displayName).join(', ')}` : 'is older and goes first'
+    return { may: 'wait', holder: name, since: undefined, message: `Waits for the cluster lock: ${name} ${why}. It starts by itself.` }
   }
   return { may: 'take', from: lock?.holder || undefined }
 }
 
+/** The operation that a holder names, if it is one of ours. */
+export const heldOperation = (holder: string): { readonly namespace: string; readonly name: string } | undefined => {
+  const [, namespace, name] = new RegExp(`^${CONTROLLER}/op/([^/]+)/([^/]+)$`).exec(holder) ?? []
+  return namespace !== undefined && name !== undefined ? { namespace, name } : undefined
+}
+
 /** Why the holder keeps the lock, or undefined when it may be taken over. */
 const holderKeeps = (holder: string, uid: string | undefined, world: World): string | undefined => {
-  const match = new RegExp(`^${CONTROLLER}/op/([^/]+)/([^/]+)$`).exec(holder)
-  if (!match) return 'it is not one of our operations, so it is left alone'
-  const op = world.others.find((o) => o.metadata.namespace === match[1] && o.metadata.name === match[2])
+  const key = heldOperation(holder)
+  if (!key) return 'it is not one of our operations, so it is left alone'
+  const op = world.others.find((o) => o.metadata.namespace === key.namespace && o.metadata.name === key.name)
   if (!op || op.metadata.uid !== uid) return undefined
   const { status, spec } = op
   if (isFinished(status.phase)) return undefined
   if (spec.paused) return 'its operator paused it'
   const open = openTargets(status)
   if (isStopped(status)) return open.length > 0 ? `it failed and finishes ${open.map(displayName).join(', ')} first` : undefined
-  return status.message ?? status.phase ?? 'it has just begun'
+  return status.message?.replace(/\.$/, '') ?? status.phase ?? 'it has just begun'
 }
 
 /** It stands in the queue: checked and not stopped by anything but the lock. */
-const waits = ({ status, spec, metadata }: TalosOperation): boolean =>
+export const waitsForLock = ({ status, spec, metadata }: TalosOperation): boolean =>
   !spec.paused && !spec.cancelled && metadata.deletionTimestamp === undefined && status.phase === 'Paused' && status.failureReason === 'ClusterLockHeld'
 
-const isOlder = (a: TalosOperation, b: TalosOperation): boolean => {
+const hasOpenMachines = ({ status }: TalosOperation): boolean => !isFinished(status.phase) && openTargets(status).length > 0
+
+const goesBefore = (a: TalosOperation, b: TalosOperation): boolean =>
+  hasOpenMachines(a) === hasOpenMachines(b) ? isOlder(a, b) : hasOpenMachines(a)
+
+/** By creation time, then UID. */
+export const isOlder = (a: TalosOperation, b: TalosOperation): boolean => {
   const [x, y] = [a.metadata, b.metadata]
   return x.creationTimestamp === y.creationTimestamp ? x.uid < y.uid : x.creationTimestamp < y.creationTimestamp
 }

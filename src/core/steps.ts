@@ -1,6 +1,6 @@
 import type { Reason } from '../api/reasons.ts'
 import { formatDuration } from '../api/duration.ts'
-import type { Act, Step, Verdict } from './kind.ts'
+import type { Act, Answer, Step, Verdict } from './kind.ts'
 import { YES } from './kind.ts'
 import { ms } from './ledger.ts'
 import type { Need, View } from './world.ts'
@@ -57,7 +57,7 @@ export const nextStep = (all: readonly Step[], view: View): Next => {
       return i === recorded ? stable : { is: 'enter', step }
     }
     if (i !== recorded) return { is: 'enter', step }
-    return current(step, answer.why, view)
+    return current(step, answer, view)
   }
   return { is: 'done' }
 }
@@ -74,26 +74,30 @@ const stability = (step: Step, { target, world }: View, stableMs: number | undef
 }
 
 /** The current step is not done: wait, act, or give up. */
-const current = (step: Step, why: string, view: View): Next => {
+const current = (step: Step, answer: Extract<Answer, { readonly why: string }>, view: View): Next => {
   const { target, world } = view
   const limit = step.deadlineMs?.(view)
   const until = limit === undefined ? undefined : ms(target.stepStartedAt) + limit
   const running = world.running.find((r) => r.target === target.name && r.step === step.name)
   const settles = target.actedAt !== undefined && world.now - ms(target.actedAt) < (step.settleMs?.(view) ?? 0)
-  const isDue = step.act !== undefined && !running && !settles
+  const retryInMs = target.retryAt === undefined ? 0 : ms(target.retryAt) - world.now
+  const isDue = step.act !== undefined && !running && !settles && retryInMs <= 0
 
   if (isDue) {
     const needs = unknownOf(view, step.guardNeeds)
     if (needs.length > 0) return { is: 'look', needs }
   }
   const verdict: Verdict = isDue && step.guard ? step.guard(view) : YES
-  const seen = verdict.may === 'wait' ? verdict.why : why
+  const why = verdict.may === 'wait' ? verdict.why : answer.why
+  const seen = target.fault === undefined ? why : `${why}; the last try: ${target.fault}`
   if (until !== undefined && world.now >= until) {
     const reason = verdict.may === 'wait' && verdict.reason ? verdict.reason : typeof step.failure === 'function' ? step.failure(view) : step.failure
     return { is: 'fail', step, reason, message: `${displayName(target)}: ${step.name} did not end within ${formatDuration(limit ?? 0)}: ${seen}.${step.remedy ? ` ${step.remedy}` : ''}` }
   }
   if (verdict.may === 'no') return { is: 'fail', step, reason: verdict.reason, message: verdict.message }
-  if (isDue && verdict.may === 'yes' && step.act) return stability(step, view, step.guardStableMs?.(view), 'nothing speaks against it') ?? { is: 'act', step, act: step.act }
-  const forMs = until === undefined ? world.timing.pollMs : Math.max(1, Math.min(world.timing.pollMs, until - world.now))
+  // Where it cannot be told whether the act is needed, it is not given.
+  if (isDue && verdict.may === 'yes' && step.act && answer.is === 'no') return stability(step, view, step.guardStableMs?.(view), 'nothing speaks against it') ?? { is: 'act', step, act: step.act }
+  const soon = retryInMs > 0 ? Math.min(world.timing.pollMs, retryInMs) : world.timing.pollMs
+  const forMs = until === undefined ? soon : Math.max(1, Math.min(soon, until - world.now))
   return { is: 'wait', step, why: `${step.name}: ${running?.progress || seen}`, until, forMs }
 }

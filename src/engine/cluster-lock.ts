@@ -1,5 +1,7 @@
 import type { TalosOperation } from '../api/talos-operation.ts'
 import { ANNOTATION, LABEL, leaseName, operationHolder } from '../api/names.ts'
+import { ms } from '../core/ledger.ts'
+import { isHeldBy } from '../core/lock-claim.ts'
 import type { Clock } from '../ports/clock.ts'
 import type { Result } from '../ports/fault.ts'
 import { ok } from '../ports/fault.ts'
@@ -9,12 +11,6 @@ import { microTime } from './micro-time.ts'
 /** The lock never expires; the Lease wants a number all the same. */
 const FOR_EVER_SECONDS = 2_147_483_647
 
-/** Whether the Lease names this very operation: the name alone could be a namesake's. */
-export const isHeldBy = (lease: Lease | undefined, operation: TalosOperation): boolean =>
-  lease !== undefined &&
-  lease.holder === operationHolder(operation.metadata.namespace, operation.metadata.name) &&
-  lease.annotations[ANNOTATION.holderUid] === operation.metadata.uid
-
 /** The lock as the server has it, or undefined where no Lease exists yet. */
 export const readLock = async (home: Home, namespace: string, cluster: string): Promise<Result<Lease | undefined>> => {
   const found = await home.lease({ namespace, name: leaseName(cluster) })
@@ -23,13 +19,14 @@ export const readLock = async (home: Home, namespace: string, cluster: string): 
 
 /** Compare-and-swap on the Lease that the decision was made on. Anybody else's write in between answers `conflict` or `alreadyExists`. */
 export const takeLock = (home: Home, clock: Clock, seen: Lease | undefined, cluster: string, operation: TalosOperation): Promise<Result<Lease>> => {
-  const time = microTime(clock.now())
+  // Never before the retry that it confirms, though that may have been written by another's clock.
+  const time = microTime(Math.max(clock.now(), ms(operation.status.lastRetry)))
   const write: LeaseWrite = {
     holder: operationHolder(operation.metadata.namespace, operation.metadata.name),
     durationSeconds: FOR_EVER_SECONDS,
-    acquireTime: time,
+    acquireTime: seen && isHeldBy(seen, operation) ? seen.acquireTime : time,
     renewTime: time,
-    transitions: (seen?.transitions ?? -1) + 1,
+    transitions: seen && isHeldBy(seen, operation) ? seen.transitions : (seen?.transitions ?? -1) + 1,
     annotations: { ...seen?.annotations, [ANNOTATION.holderUid]: operation.metadata.uid },
     labels: { [LABEL.cluster]: cluster },
   }

@@ -4,12 +4,14 @@ import type { World } from '../core/world.ts'
 import type { Clock } from '../ports/clock.ts'
 import type { Connections } from '../ports/connections.ts'
 import type { Home, Key, Watched } from '../ports/home.ts'
+import { isOlder, waitsForLock } from '../core/lock-claim.ts'
 import { discover } from './discover.ts'
 import { createLeader } from './leader.ts'
 import type { Log } from './log.ts'
 import { createLongActs } from './long-acts.ts'
 import type { Next, Queue } from './queue.ts'
 import { createQueue } from './queue.ts'
+import { rememberWrites } from './own-writes.ts'
 import { reconcile } from './reconcile.ts'
 
 export type ControllerOptions = {
@@ -37,64 +39,99 @@ export type Controller = {
 
 const DISCOVER_MS = 30_000
 
+/** Several changes in a row wake a waiter once. */
+const WAKE_MS = 1_000
+
 /** The controller: leads, watches, and puts names into a queue whose worker makes one pass at a time per name. */
 export const startController = (options: ControllerOptions): Controller => {
-  const { home, connections, clock, random, kinds, log, identity, leaderLease, self, pace = 1 } = options
-  const longActs = createLongActs()
-  let running: { readonly queue: Queue; readonly unwatch: () => void } | undefined
+  const { connections, clock, random, kinds, log, identity, leaderLease, self, pace = 1 } = options
+  const own = rememberWrites(options.home)
+  const { home } = own
+  let term: { readonly end: () => Promise<void> } | undefined
   let stopping: Promise<void> = Promise.resolve()
+  let isStopped = false
 
   const start = (): void => {
+    if (isStopped) return
     log.info('leading', { identity })
-    const queue = createQueue({ clock, random, concurrency: 8, work, crashed: (key, error) => log.error('a pass crashed', { key, error: error instanceof Error ? (error.stack ?? error.message) : String(error) }) })
-    running = { queue, unwatch: home.watch(['TalosOperation', 'TalosCluster', 'Lease'], changed) }
+    term = lead()
   }
 
   /** Leadership is gone: what is under way must not act any more. The fence before each act refuses as well. */
   const end = (): void => {
-    if (!running) return
+    if (!term) return
     log.info('no longer leading', { identity })
-    const { queue, unwatch } = running
-    running = undefined
-    unwatch()
-    longActs.cancelAll()
-    stopping = queue.stop()
+    stopping = Promise.all([stopping, term.end()]).then(() => {})
+    term = undefined
   }
 
   const leader = createLeader({ home, clock, random, key: leaderLease, identity, started: start, ended: end })
 
-  const wake = (key: Key): void => running?.queue.add(name('operation', key))
+  /** One term of leadership. What was begun in it never acts in a later one: by then another may have led in between. */
+  const lead = (): { readonly end: () => Promise<void> } => {
+    const longActs = createLongActs()
+    let isOver = false
+    const isLeading = (): boolean => !isOver && leader.isLeading()
 
-  const work = (key: string): Promise<Next> => {
-    const [what, namespace = '', ...rest] = key.split('/')
-    const object: Key = { namespace, name: rest.join('/') }
-    return what === 'cluster'
-      ? discover({ home, connections, clock, log, discoverMs: DISCOVER_MS / pace }, object)
-      : reconcile({ home, connections, clock, timing: timing(pace), self, kinds, longActs, log, isLeading: leader.isLeading, wake }, object)
-  }
+    const work = (key: string): Promise<Next> => {
+      const [what, namespace = '', ...rest] = key.split('/')
+      const object: Key = { namespace, name: rest.join('/') }
+      switch (what) {
+        case 'cluster':
+          return discover({ home, connections, clock, log, discoverMs: DISCOVER_MS / pace }, object)
+        case 'waiters':
+          return wakeWaiters(namespace)
+        default:
+          return reconcile({ home, connections, clock, timing: timing(pace), self, kinds, longActs, log, isLeading, wake }, object)
+      }
+    }
 
-  const changed = (what: Watched, key: Key): void => {
-    if (what === 'TalosOperation') wake(key)
-    if (what === 'TalosCluster') running?.queue.add(name('cluster', key))
-    if (what === 'TalosOperation' || what === 'Lease') void wakeWaiters(key.namespace)
-  }
+    const queue: Queue = createQueue({
+      clock,
+      random,
+      concurrency: 8,
+      work,
+      crashed: (key, error) => log.error('a pass crashed', { key, error: error instanceof Error ? (error.stack ?? error.message) : String(error) }),
+    })
 
-  /** Whoever waits for a cluster lock looks again when an operation or a Lease has changed; the oldest of each cluster is enough. */
-  const wakeWaiters = async (namespace: string): Promise<void> => {
-    const all = await home.operations(namespace)
-    if (!all.ok) return
-    const seen = new Set<string>()
-    const waiting = all.value.filter((o) => o.status.failureReason === 'ClusterLockHeld' && !o.spec.paused)
-    for (const o of waiting.toSorted((a, b) => (a.metadata.creationTimestamp + a.metadata.uid < b.metadata.creationTimestamp + b.metadata.uid ? -1 : 1))) {
-      if (seen.has(o.spec.clusterRef.name)) continue
-      seen.add(o.spec.clusterRef.name)
-      running?.queue.addAfter(name('operation', o.metadata), WAKE_MS / pace)
+    const wake = (key: Key): void => queue.add(name('operation', key))
+
+    const changed = (what: Watched, key: Key, version?: string): void => {
+      // What we wrote ourselves is known, and the pass that wrote it has said when to look again.
+      if (what === 'TalosOperation' && !own.isOwn(key, version)) wake(key)
+      if (what === 'TalosCluster') queue.add(name('cluster', key))
+      const isHeartbeat = what === 'Lease' && key.namespace === leaderLease.namespace && key.name === leaderLease.name
+      if ((what === 'TalosOperation' || what === 'Lease') && !isHeartbeat) queue.addAfter(name('waiters', { ...key, name: '' }), WAKE_MS / pace)
+    }
+
+    /** Whoever waits for a cluster lock looks again when an operation or a Lease has changed; the oldest of each cluster is enough. */
+    const wakeWaiters = async (namespace: string): Promise<Next> => {
+      const all = await home.operations(namespace)
+      if (!all.ok) return { failed: true }
+      const seen = new Set<string>()
+      for (const { metadata, spec } of all.value.filter(waitsForLock).toSorted((a, b) => (isOlder(a, b) ? -1 : 1))) {
+        if (seen.has(spec.clusterRef.name)) continue
+        seen.add(spec.clusterRef.name)
+        wake(metadata)
+      }
+      return {}
+    }
+
+    const unwatch = home.watch(['TalosOperation', 'TalosCluster', 'Lease'], changed)
+    return {
+      end: () => {
+        isOver = true
+        unwatch()
+        longActs.cancelAll()
+        return queue.stop()
+      },
     }
   }
 
   return {
     isLeading: leader.isLeading,
     stop: async () => {
+      isStopped = true
       end()
       await stopping
       await leader.stop()
@@ -102,7 +139,4 @@ export const startController = (options: ControllerOptions): Controller => {
   }
 }
 
-/** Several changes in a row wake a waiter once. */
-const WAKE_MS = 1_000
-
-const name = (what: 'operation' | 'cluster', key: Key): string => `${what}/${key.namespace}/${key.name}`
+const name = (what: 'operation' | 'cluster' | 'waiters', key: Key): string => `${what}/${key.namespace}/${key.name}`

@@ -4,6 +4,7 @@ import type { TalosCluster, TalosClusterStatus } from '../api/talos-cluster.ts'
 import type { TalosMachine, TalosMachineSpec, TalosMachineStatus } from '../api/talos-machine.ts'
 import { iso } from '../core/ledger.ts'
 import { machineName } from '../core/machine-name.ts'
+import { sameValue } from '../core/same-value.ts'
 import { versionSpan } from '../core/versions.ts'
 import { nodeOf } from '../core/world.ts'
 import type { Clock } from '../ports/clock.ts'
@@ -113,7 +114,7 @@ const describe = async (engine: Discoverer, machine: TalosMachine, facts: Result
       : {}),
     conditions: [condition(machine.status.conditions, machine.metadata.generation, now, facts.ok ? (up ? 'True' : 'False') : 'Unknown', reason, message)],
   }
-  if (same(status, machine.status)) return
+  if (sameValue(status, machine.status)) return
   const written = await engine.home.writeMachineStatus(machine, status)
   if (!written.ok && written.fault.kind !== 'conflict') engine.log.info('the status of a TalosMachine could not be written', { machine: machine.metadata.name, fault: written.fault.message })
 }
@@ -177,7 +178,7 @@ const notReachable = (engine: Discoverer, cluster: TalosCluster, fault: Fault): 
 })
 
 const report = async (engine: Discoverer, cluster: TalosCluster, status: TalosClusterStatus): Promise<Next> => {
-  if (!same(status, cluster.status)) {
+  if (!sameValue(status, cluster.status)) {
     const written = await engine.home.writeClusterStatus(cluster, status)
     if (!written.ok && written.fault.kind !== 'conflict') return { failed: true }
   }
@@ -190,7 +191,5 @@ const condition = (before: readonly Condition[] | undefined, generation: number,
 }
 
 const optional = <K extends string, T>(key: K, value: T | undefined): { readonly [P in K]?: T } => (value === undefined ? {} : ({ [key]: value } as { readonly [P in K]?: T }))
-
-const same = (a: unknown, b: unknown): boolean => JSON.stringify(a) === JSON.stringify(b)
 
 const age = ({ metadata }: TalosCluster): string => `${metadata.creationTimestamp}/${metadata.uid}`

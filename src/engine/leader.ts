@@ -33,9 +33,12 @@ type Options = {
 export const createLeader = ({ home, clock, random, key, identity, started, ended }: Options): Leader => {
   let leading = false
   let renewedAt = 0
+  /** The Lease as our own last write left it: a renewal needs no look before, because anybody else's write makes it fail. */
+  let written: Lease | undefined
   let seen: { readonly version: string; readonly at: number } | undefined
   let stopped = false
   let cancel: () => void = () => {}
+  let unwatch: () => void = () => {}
   let round: Promise<void> = Promise.resolve()
 
   const isLeading = (): boolean => leading && clock.monotonic() - renewedAt < RENEW_DEADLINE_MS
@@ -55,6 +58,7 @@ export const createLeader = ({ home, clock, random, key, identity, started, ende
 
   /** One try to take or renew it. */
   const attempt = async (): Promise<void> => {
+    if (leading && written && (await renewed(written))) return
     const asked = clock.monotonic()
     const found = await home.lease(key)
     const lease = found.ok ? found.value : undefined
@@ -63,15 +67,36 @@ export const createLeader = ({ home, clock, random, key, identity, started, ende
       if (seen?.version !== lease.resourceVersion) seen = { version: lease.resourceVersion, at: asked }
       if (asked - seen.at < lease.durationSeconds * 1000) return lost()
     }
-    const written = lease ? await home.replaceLease(lease, write(lease)) : await home.createLease(key, write(undefined))
-    if (!written.ok) return
-    renewedAt = asked
-    if (leading) return
+    const taken = lease ? await home.replaceLease(lease, write(lease)) : await home.createLease(key, write(undefined))
+    if (!taken.ok) return
+    keep(taken.value, asked)
+    // An answer so late is no answer: by now another may lead.
+    if (leading || clock.monotonic() - asked >= RENEW_DEADLINE_MS) return
     leading = true
     started()
   }
 
+  const renewed = async (lease: Lease): Promise<boolean> => {
+    const asked = clock.monotonic()
+    const taken = await home.replaceLease(lease, write(lease))
+    if (taken.ok) keep(taken.value, asked)
+    else written = undefined
+    return taken.ok
+  }
+
+  /** Counted from before the write was sent. An answer that never comes must not keep us in the belief that we lead. */
+  const keep = (lease: Lease, asked: number): void => {
+    written = lease
+    renewedAt = asked
+    unwatch()
+    unwatch = clock.after(Math.max(0, asked + RENEW_DEADLINE_MS - clock.monotonic()), () => {
+      if (!isLeading()) lost()
+    })
+  }
+
   const lost = (): void => {
+    written = undefined
+    unwatch()
     if (!leading) return
     leading = false
     ended()

@@ -1,9 +1,13 @@
 import type { Cancellation } from '../ports/clock.ts'
 import type { Result } from '../ports/fault.ts'
 import { failed } from '../ports/fault.ts'
+import type { Key } from '../ports/home.ts'
 import type { LongCall } from '../ports/talos.ts'
 import type { LongOutcome } from '../core/kind.ts'
 import type { RunningAct } from '../core/world.ts'
+
+/** The operation that a long act belongs to: its name and, because names come again, its UID. */
+export type Owner = Key & { readonly uid: string }
 
 export type SettledAct = { readonly target: string; readonly step: string; readonly result: Result<LongOutcome> }
 
@@ -12,16 +16,26 @@ export type SettledAct = { readonly target: string; readonly step: string; reado
  * done and, if not, is nudged again.
  */
 export type LongActs = {
-  readonly start: (operationUid: string, target: string, step: string, run: (call: LongCall) => Promise<Result<LongOutcome>>, settled: () => void) => void
+  readonly start: (owner: Owner, target: string, step: string, run: (call: LongCall) => Promise<Result<LongOutcome>>, settled: () => void) => void
   readonly running: (operationUid: string) => readonly RunningAct[]
-  /** What has ended since it was asked last, each told once. */
-  readonly take: (operationUid: string) => readonly SettledAct[]
+  /** One that has ended. It stays until it is dropped, so that its answer is not lost with a write that did not work. */
+  readonly settled: (operationUid: string) => SettledAct | undefined
+  readonly drop: (operationUid: string, act: SettledAct) => void
   readonly cancel: (operationUid: string, target?: string) => void
+  /** Those of operations of this name, all but the one with this UID. */
+  readonly cancelNamesakes: (key: Key, exceptUid?: string) => void
   readonly cancelAll: () => void
 }
 
 export const createLongActs = (): LongActs => {
-  type Entry = { readonly uid: string; readonly target: string; readonly step: string; progress: string; result?: Result<LongOutcome>; readonly cancel: () => void }
+  type Entry = {
+    readonly owner: Owner
+    readonly target: string
+    readonly step: string
+    progress: string
+    settled?: SettledAct
+    readonly cancel: () => void
+  }
   const entries = new Set<Entry>()
 
   const cancelWhere = (matches: (entry: Entry) => boolean): void => {
@@ -33,28 +47,25 @@ export const createLongActs = (): LongActs => {
   }
 
   return {
-    start: (uid, target, step, run, settled) => {
+    start: (owner, target, step, run, settled) => {
       const { cancellation, cancel } = createCancellation()
-      const entry: Entry = { uid, target, step, progress: '', cancel }
+      const entry: Entry = { owner, target, step, progress: '', cancel }
       entries.add(entry)
       const call: LongCall = { cancellation, progress: (message) => (entry.progress = message) }
       const end = (result: Result<LongOutcome>): void => {
-        entry.result = result
+        entry.settled = { target, step, result }
         if (entries.has(entry)) settled()
       }
       run(call).then(end, (error: unknown) => end(failed('unknown', error instanceof Error ? error.message : String(error))))
     },
-    running: (uid) => [...entries].filter((e) => e.uid === uid && !e.result).map(({ target, step, progress }) => ({ target, step, progress })),
-    take: (uid) => {
-      const settled: SettledAct[] = []
-      for (const entry of entries) {
-        if (entry.uid !== uid || !entry.result) continue
-        entries.delete(entry)
-        settled.push({ target: entry.target, step: entry.step, result: entry.result })
-      }
-      return settled
+    running: (uid) => [...entries].filter((e) => e.owner.uid === uid && !e.settled).map(({ target, step, progress }) => ({ target, step, progress })),
+    settled: (uid) => [...entries].find((e) => e.owner.uid === uid && e.settled)?.settled,
+    drop: (uid, act) => {
+      for (const entry of entries) if (entry.owner.uid === uid && entry.settled === act) entries.delete(entry)
     },
-    cancel: (uid, target) => cancelWhere((e) => e.uid === uid && (target === undefined || e.target === target)),
+    cancel: (uid, target) => cancelWhere((e) => e.owner.uid === uid && (target === undefined || e.target === target)),
+    cancelNamesakes: ({ namespace, name }, exceptUid) =>
+      cancelWhere(({ owner }) => owner.namespace === namespace && owner.name === name && owner.uid !== exceptUid),
     cancelAll: () => cancelWhere(() => true),
   }
 }

@@ -1,6 +1,7 @@
 import type { TalosOperation } from '../api/talos-operation.ts'
 import type { TalosCluster } from '../api/talos-cluster.ts'
 import type { TalosMachine } from '../api/talos-machine.ts'
+import { heldOperation, isHeldBy } from '../core/lock-claim.ts'
 import type { Timing } from '../core/timing.ts'
 import type { Facts, Need, RunningAct, World } from '../core/world.ts'
 import { NO_FACTS, isKnown } from '../core/world.ts'
@@ -8,7 +9,7 @@ import type { Clock } from '../ports/clock.ts'
 import type { Connections } from '../ports/connections.ts'
 import type { Result } from '../ports/fault.ts'
 import { ok } from '../ports/fault.ts'
-import type { Home } from '../ports/home.ts'
+import type { Home, Lease } from '../ports/home.ts'
 import type { Kube } from '../ports/kube.ts'
 import type { Talos } from '../ports/talos.ts'
 import { readLock } from './cluster-lock.ts'
@@ -25,16 +26,32 @@ export type Observer = {
 export const observe = async (observer: Observer, operation: TalosOperation, cluster: TalosCluster, running: readonly RunningAct[]): Promise<Result<World>> => {
   const { home, clock, timing, self } = observer
   const { namespace } = operation.metadata
-  const [machines, lock, operations] = await Promise.all([
+  const [machines, lock] = await Promise.all([
     home.machines({ namespace, name: cluster.metadata.name }),
     readLock(home, namespace, cluster.metadata.name),
-    home.operations(namespace),
   ])
   if (!machines.ok) return machines
   if (!lock.ok) return lock
-  if (!operations.ok) return operations
-  const others = operations.value.filter((o) => o.metadata.uid !== operation.metadata.uid && o.spec.clusterRef.name === cluster.metadata.name)
-  return ok({ now: clock.now(), timing, cluster, machines: machines.value, lock: lock.value, others, self, running, facts: NO_FACTS })
+  // Who has the lock, checked under it, asks about nobody else.
+  const isAlone = isHeldBy(lock.value, operation) && operation.status.preflight?.underLock === true
+  const others = isAlone ? ok([]) : await othersOf(home, operation, lock.value)
+  if (!others.ok) return others
+  return ok({ now: clock.now(), timing, cluster, machines: machines.value, lock: lock.value, others: others.value, self, running, facts: NO_FACTS })
+}
+
+/**
+ * The other operations of the cluster. A list may be old, so the one that holds the lock is read by itself, and after the Lease: nobody takes the lock
+ * from a holder that only looked as if it had failed.
+ */
+const othersOf = async (home: Home, operation: TalosOperation, lock: Lease | undefined): Promise<Result<readonly TalosOperation[]>> => {
+  const { namespace, uid } = operation.metadata
+  const listed = await home.operations(namespace)
+  if (!listed.ok) return listed
+  const key = lock && !isHeldBy(lock, operation) ? heldOperation(lock.holder) : undefined
+  const holder = key && (await home.operation(key))
+  if (holder && !holder.ok && holder.fault.kind !== 'notFound') return holder
+  const all = key ? listed.value.filter((o) => o.metadata.namespace !== key.namespace || o.metadata.name !== key.name) : listed.value
+  return ok([...all, ...(holder?.ok ? [holder.value] : [])].filter((o) => o.metadata.uid !== uid && o.spec.clusterRef.name === operation.spec.clusterRef.name))
 }
 
 /** The same world with the facts that were asked for. What cannot be read stands there as the fault. */

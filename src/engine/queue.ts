@@ -81,6 +81,8 @@ export const createQueue = ({ clock, random, concurrency, work, crashed }: Optio
       next = { failed: true }
     }
     busy.delete(key)
+    // Added while it was worked on: due at once, and what the pass said about later does not count any more.
+    if (dirty.has(key) && !stopped) due.push(key)
     if (next.failed) {
       const n = (failures.get(key) ?? 0) + 1
       failures.set(key, n)
@@ -89,9 +91,6 @@ export const createQueue = ({ clock, random, concurrency, work, crashed }: Optio
     } else {
       failures.delete(key)
       if (next.againMs !== undefined) addAfter(key, next.againMs)
-    }
-    if (dirty.has(key) && !stopped) {
-      due.push(key)
     }
     start()
     if (stopped && busy.size === 0) allIdle?.()

@@ -3,15 +3,19 @@ import { ANNOTATION, FINALIZER, operationHolder } from '../api/names.ts'
 import { isFinished } from '../api/phases.ts'
 import type { Decision, Told } from '../core/decide.ts'
 import { decide } from '../core/decide.ts'
-import type { Act, ActPorts, Kind, LongAct, ShortAct } from '../core/kind.ts'
+import type { Act, ActPorts, Kind, LongAct, Refusal, ShortAct } from '../core/kind.ts'
 import * as ledger from '../core/ledger.ts'
+import { heldOperation, isHeldBy } from '../core/lock-claim.ts'
 import type { View, World } from '../core/world.ts'
+import { isKnown } from '../core/world.ts'
 import type { Fault, Result } from '../ports/fault.ts'
 import { isTransient } from '../ports/fault.ts'
 import type { Key } from '../ports/home.ts'
-import { isHeldBy, readLock, releaseLock, takeLock } from './cluster-lock.ts'
+import { readLock, releaseLock, takeLock } from './cluster-lock.ts'
+import { decideBlindly } from '../core/blind.ts'
+import { sameValue } from '../core/same-value.ts'
 import type { Log } from './log.ts'
-import type { LongActs } from './long-acts.ts'
+import type { LongActs, SettledAct } from './long-acts.ts'
 import type { Observer } from './observe.ts'
 import { gather, observe } from './observe.ts'
 import type { Next } from './queue.ts'
@@ -29,25 +33,21 @@ export type Reconciler = Observer & {
 const AGAIN: Next = { againMs: 0 }
 const BACK_OFF: Next = { failed: true }
 
-/** More rounds of looking than any question needs; past it a step declares its needs wrongly. */
-const MOST_LOOKS = 16
-
 /** One pass: observe, decide, record the intention, act, record the outcome, and say when to look again. */
 export const reconcile = async (engine: Reconciler, key: Key): Promise<Next> => {
   const found = await engine.home.operation(key)
   if (!found.ok) return found.fault.kind === 'notFound' ? forget(engine, key) : unread(engine, key, found.fault)
   const operation = found.value
-  const kind = engine.kinds.find((k) => k.name === operation.spec.kind)
+  engine.longActs.cancelNamesakes(key, operation.metadata.uid)
   const cluster = await engine.home.cluster({ namespace: key.namespace, name: operation.spec.clusterRef.name })
   if (!cluster.ok && cluster.fault.kind !== 'notFound') return unread(engine, key, cluster.fault)
-  if (!kind || !cluster.ok) return impossible(engine, operation, kind)
-
-  const settled = await recordSettled(engine, kind, operation)
-  if (settled) return settled
-
-  const world = await observe(engine, operation, cluster.value, engine.longActs.running(operation.metadata.uid))
-  if (!world.ok) return unread(engine, key, world.fault)
+  const kind = engine.kinds.find((k) => k.name === operation.spec.kind)
   try {
+    if (!kind || !cluster.ok) return await impossible(engine, operation, kind)
+    const settled = await recordSettled(engine, kind, operation)
+    if (settled) return settled
+    const world = await observe(engine, operation, cluster.value, engine.longActs.running(operation.metadata.uid))
+    if (!world.ok) return unread(engine, key, world.fault)
     const decided = await lookAndDecide(engine, kind, operation, world.value)
     return await perform(engine, operation, decided.world, decided.decision)
   } catch (error) {
@@ -55,23 +55,26 @@ export const reconcile = async (engine: Reconciler, key: Key): Promise<Next> => 
   }
 }
 
-/** Asks for the decision, and for the facts it misses, until it has what it needs. */
+/** Asks for the decision, and for the facts it misses, until it has what it needs. Each look must bring something new, so it comes to an end. */
 const lookAndDecide = async (engine: Reconciler, kind: Kind, operation: TalosOperation, seen: World): Promise<{ readonly decision: Decision; readonly world: World }> => {
   let world = seen
-  for (let i = 0; i < MOST_LOOKS; i++) {
+  for (;;) {
     const decision = decide(kind, operation, world)
     if (decision.do !== 'look') return { decision, world }
-    world = await gather(engine, world, decision.needs)
+    const asked = decision.needs.filter((need) => !isKnown(world.facts, need))
+    if (asked.length === 0) throw new Error(`the decision asked again for what is known: ${decision.needs.map((need) => need.what).join(', ')}`)
+    world = await gather(engine, world, asked)
   }
-  throw new Error('the decision asked for facts again and again')
 }
 
-const perform = async (engine: Reconciler, operation: TalosOperation, world: World, decision: Decision): Promise<Next> => {
+const perform = async (engine: Reconciler, operation: TalosOperation, world: World | undefined, decision: Decision): Promise<Next> => {
   const { home, clock } = engine
   switch (decision.do) {
     case 'look':
       return AGAIN
     case 'rest':
+      // What it says stays true, but it is said about this generation now.
+      if (operation.status.observedGeneration !== operation.metadata.generation) return record(engine, operation, operation.status)
       return decision.forMs === undefined ? {} : { againMs: decision.forMs }
     case 'record':
       return record(engine, operation, decision.status, decision.event)
@@ -82,13 +85,16 @@ const perform = async (engine: Reconciler, operation: TalosOperation, world: Wor
     case 'act':
       return act(engine, operation, decision.status, decision.view, decision.step.name, decision.act)
     case 'acquire': {
+      if (!world) return BACK_OFF
       const taken = await takeLock(home, clock, world.lock, world.cluster.metadata.name, operation)
       if (!taken.ok) return again(engine, operation, 'taking the cluster lock', taken.fault)
+      const loser = decision.takeOver === undefined ? undefined : heldOperation(decision.takeOver)
+      if (loser) engine.wake(loser)
       if (decision.takeOver) await tell(engine, operation, { type: 'Normal', reason: 'LockTakenOver', message: `Took the cluster lock over from ${decision.takeOver}.` })
       return AGAIN
     }
     case 'release':
-      return world.lock ? after(engine, operation, 'releasing the cluster lock', await releaseLock(home, clock, world.lock)) : AGAIN
+      return world?.lock ? after(engine, operation, 'releasing the cluster lock', await releaseLock(home, clock, world.lock)) : AGAIN
     case 'cancel-act':
       engine.longActs.cancel(operation.metadata.uid, decision.target)
       return AGAIN
@@ -113,7 +119,7 @@ const record = async (engine: Reconciler, operation: TalosOperation, status: Ope
 
 const write = async (engine: Reconciler, operation: TalosOperation, status: OperationStatus): Promise<Result<TalosOperation>> => {
   const next = ledger.withConditions(status, operation, engine.clock.now())
-  if (JSON.stringify(next) === JSON.stringify(operation.status)) return { ok: true, value: operation }
+  if (sameValue(next, operation.status)) return { ok: true, value: operation }
   return engine.home.writeOperationStatus(operation, next)
 }
 
@@ -131,16 +137,19 @@ const dropRetry = async (engine: Reconciler, operation: TalosOperation, status: 
 
 /** The intention is written, the right to act is checked once more, then the nudge is given. */
 const act = async (engine: Reconciler, operation: TalosOperation, status: OperationStatus, view: View, step: string, what: Act): Promise<Next> => {
-  const written = await write(engine, operation, status)
-  if (!written.ok) return again(engine, operation, 'writing the intention', written.fault)
+  // Before the intention: what cannot be reached at all is not intended, or its effect would be waited for.
   const { cluster } = view.world
   const [talos, kube] = await Promise.all([engine.connections.talos(cluster), engine.connections.kube(cluster)])
   if (!talos.ok) return again(engine, operation, 'connecting to Talos', talos.fault)
   if (!kube.ok) return again(engine, operation, 'connecting to Kubernetes', kube.fault)
+  const written = await write(engine, operation, status)
+  if (!written.ok) return again(engine, operation, 'writing the intention', written.fault)
   const stopped = await mayNot(engine, operation, what)
   if (stopped) {
     engine.log.info('not acting', { operation: operation.metadata.name, step, reason: stopped })
-    return { againMs: 1000, failed: true }
+    // While another may lead nothing is written. The intention stands there for an act that never was: its effect is waited for in vain, and that is all.
+    if (engine.isLeading()) await writeUnanswered(engine, written.value, view.target.name, `not done: ${stopped}`, true, undefined)
+    return BACK_OFF
   }
   const ports: ActPorts = { talos: talos.value, kube: kube.value }
   engine.log.info(what.describe(view), { operation: operation.metadata.name, machine: view.target.name, step })
@@ -159,73 +168,109 @@ const mayNot = async (engine: Reconciler, operation: TalosOperation, what: Act):
 
 const startLong = (engine: Reconciler, operation: TalosOperation, ports: ActPorts, view: View, step: string, what: LongAct): Next => {
   const { namespace, name, uid } = operation.metadata
-  engine.longActs.start(uid, view.target.name, step, (call) => what.run(ports, view, call), () => engine.wake({ namespace, name }))
+  engine.longActs.start({ namespace, name, uid }, view.target.name, step, (call) => what.run(ports, view, call), () => engine.wake({ namespace, name }))
   return { againMs: view.world.timing.pollMs }
 }
 
 const runShort = async (engine: Reconciler, operation: TalosOperation, ports: ActPorts, view: View, step: string, what: ShortAct): Promise<Next> => {
   const result = await what.run(ports, view)
   if (result.ok) return AGAIN
-  return faulted(engine, operation, view.target.name, step, what, result.fault)
+  return (await faulted(engine, operation, view.target.name, step, what, result.fault)) ?? AGAIN
 }
 
-/** The act was refused or got no answer. Fatal faults fail the step; after any other the act is given again, later. */
-const faulted = async (engine: Reconciler, operation: TalosOperation, name: string, step: string, what: Act, fault: Fault): Promise<Next> => {
+/** The act was refused or got no answer. Fatal faults fail the step; after any other the act is given again, later. Undefined where somebody else wrote meanwhile. */
+const faulted = async (engine: Reconciler, operation: TalosOperation, name: string, step: string, what: Act, fault: Fault): Promise<Next | undefined> => {
   const now = engine.clock.now()
   const target = ledger.targetsOf(operation.status).find((t) => t.name === name)
   const fatal = target && what.fatal?.(fault, { operation, target })
-  if (fatal) return record(engine, operation, ledger.failed(operation.status, now, target, fatal.reason, fatal.message), { type: 'Warning', ...fatal })
+  if (fatal) {
+    const written = await write(engine, operation, ledger.failed(operation.status, now, target, fatal.reason, fatal.message))
+    if (!written.ok) return written.fault.kind === 'conflict' ? undefined : again(engine, operation, 'writing the outcome', written.fault)
+    await tell(engine, operation, { type: 'Warning', ...fatal })
+    return AGAIN
+  }
   engine.log.warn('the act was not answered well; trying again', { operation: operation.metadata.name, machine: name, step, fault: fault.message })
   // Where the answer says for sure that nothing was done, the act need not be waited for.
   const certain = fault.kind !== 'unreachable' && fault.kind !== 'unknown' && fault.kind !== 'cancelled'
-  await write(engine, operation, ledger.unanswered(operation.status, name, `${step}: ${fault.message}; trying again`, certain))
-  return BACK_OFF
+  const written = await writeUnanswered(engine, operation, name, fault.message, certain, fault.retryAfterMs)
+  if (written.ok) return AGAIN
+  return written.fault.kind === 'conflict' ? undefined : again(engine, operation, 'writing the outcome', written.fault)
+}
+
+/** The machine whose act was not answered well waits a while, longer after each try; the others of the operation go on. */
+const writeUnanswered = (engine: Reconciler, operation: TalosOperation, name: string, message: string, certain: boolean, retryAfterMs: number | undefined): Promise<Result<TalosOperation>> => {
+  const { pollMs, idleMs } = engine.timing
+  const attempts = ledger.targetsOf(operation.status).find((t) => t.name === name)?.attempts ?? 1
+  const waitMs = Math.max(retryAfterMs ?? 0, Math.min((pollMs / 2) * 2 ** Math.max(0, attempts - 1), idleMs))
+  return write(engine, operation, ledger.unanswered(operation.status, name, message, certain, engine.clock.now() + waitMs))
 }
 
 /** What long acts said since the last pass goes into status before anything is decided. */
 const recordSettled = async (engine: Reconciler, kind: Kind, operation: TalosOperation): Promise<Next | undefined> => {
-  const settled = engine.longActs.take(operation.metadata.uid)[0]
+  const { uid } = operation.metadata
+  const settled = engine.longActs.settled(uid)
   if (!settled) return undefined
+  const next = await recordOutcome(engine, kind, operation, settled)
+  // Dropped only when its answer stands in status: an installer must not run again because a write of ours met another's.
+  if (next === undefined) return AGAIN
+  engine.longActs.drop(uid, settled)
+  return next
+}
+
+/** Undefined where the answer could not be written and has to be kept. */
+const recordOutcome = async (engine: Reconciler, kind: Kind, operation: TalosOperation, settled: SettledAct): Promise<Next | undefined> => {
   const target = ledger.targetsOf(operation.status).find((t) => t.name === settled.target)
   const step = kind.rollout.steps.find((s) => s.name === settled.step)
   if (!target || !step?.act || isFinished(operation.status.phase)) return AGAIN
   const { result } = settled
   if (!result.ok) return faulted(engine, operation, target.name, settled.step, step.act, result.fault)
   const now = engine.clock.now()
+  const failed = 'failed' in result.value ? result.value.failed : undefined
   const status =
     'receipt' in result.value
       ? ledger.received(operation.status, now, target.name, settled.step, result.value.receipt)
       : ledger.failed(operation.status, now, target, result.value.failed.reason, result.value.failed.message)
-  const event: Told | undefined = 'failed' in result.value ? { type: 'Warning', ...result.value.failed } : undefined
-  return record(engine, operation, status, event)
+  const written = await write(engine, operation, status)
+  if (!written.ok) return written.fault.kind === 'conflict' ? undefined : again(engine, operation, 'writing the outcome', written.fault)
+  if (failed) await tell(engine, operation, { type: 'Warning', ...failed })
+  return AGAIN
 }
 
 /** The cluster or the kind is unknown: nothing can be checked, let alone done. */
 const impossible = async (engine: Reconciler, operation: TalosOperation, kind: Kind | undefined): Promise<Next> => {
   const { namespace } = operation.metadata
-  if (isFinished(operation.status.phase)) return {}
   const clusters = await engine.home.clusters(namespace)
   const names = clusters.ok ? clusters.value.map((c) => c.metadata.name).join(', ') || 'none' : 'unknown'
-  const refusal = kind
+  const refusal: Refusal = kind
     ? { rule: 'UnknownCluster', message: `There is no TalosCluster ${operation.spec.clusterRef.name} in namespace ${namespace} (there are: ${names}).`, overridable: false }
     : { rule: 'UnknownKind', message: `This controller does not know the kind ${operation.spec.kind} (it knows: ${engine.kinds.map((k) => k.name).join(', ')}).`, overridable: false }
-  if (operation.status.failureReason === 'PreflightRefused') return {}
-  const now = engine.clock.now()
-  const status = ledger.refused(ledger.checked(operation.status, now, { found: {}, refusals: [refusal], notes: [] }, { override: false, underLock: false }), now)
-  return record(engine, operation, status, { type: 'Warning', reason: 'PreflightRefused', message: refusal.message })
+  engine.longActs.cancel(operation.metadata.uid)
+  const decision = decideBlindly(operation, refusal, engine.clock.now())
+  return perform(engine, operation, undefined, decision)
 }
 
 /** A fault of ours stops this operation, loudly, and no other. */
 const bug = async (engine: Reconciler, operation: TalosOperation, error: unknown): Promise<Next> => {
-  const id = `E-${engine.clock.now().toString(36)}`
+  const now = engine.clock.now()
+  const id = `E-${now.toString(36)}`
   const text = error instanceof Error ? error.message : String(error)
   engine.log.error('internal error', { id, operation: operation.metadata.name, error: error instanceof Error ? (error.stack ?? text) : text })
+  engine.longActs.cancel(operation.metadata.uid)
+  const { spec, status, metadata } = operation
+  // It must still be possible to get rid of it, although nobody can say what it left behind.
+  if (spec.cancelled || metadata.deletionTimestamp !== undefined) {
+    const told = `Given up after an internal error (${id}: ${text}). Look after its machines yourself: cordons may be left.`
+    return isFinished(status.phase) ? BACK_OFF : record(engine, operation, ledger.cancelled(ledger.broken(status, now, told), now, told), { type: 'Warning', reason: 'InternalError', message: told })
+  }
+  // It stands there failed already; told again each time it would never rest.
+  if (status.phase === 'Paused' && status.failureReason === 'InternalError' && ledger.openTargets(status).length === 0) return {}
   const message = `${id}: ${text}`
-  return record(engine, operation, ledger.failed(operation.status, engine.clock.now(), undefined, 'InternalError', message), { type: 'Warning', reason: 'InternalError', message })
+  return record(engine, operation, ledger.broken(status, now, message), { type: 'Warning', reason: 'InternalError', message })
 }
 
 /** The operation is gone: its acts end, and a lock that still names it is freed. */
 const forget = async (engine: Reconciler, key: Key): Promise<Next> => {
+  engine.longActs.cancelNamesakes(key)
   const clusters = await engine.home.clusters(key.namespace)
   if (!clusters.ok) return BACK_OFF
   for (const cluster of clusters.value) {

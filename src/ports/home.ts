@@ -79,8 +79,8 @@ export type Home = {
   readonly event: (event: HomeEvent) => Promise<void>
 
   /**
-   * Calls back with the key of what changed, also once for everything that exists at the start and after every gap in the watch. The answer
-   * stops it.
+   * Calls back with the key of what changed, also once for everything that exists at the start and after every gap in the watch. With it comes the
+   * version that the object has by now, by which a writer knows its own write; absent where the object is gone. The answer stops it.
    */
-  readonly watch: (what: readonly Watched[], changed: (what: Watched, key: Key) => void) => () => void
+  readonly watch: (what: readonly Watched[], changed: (what: Watched, key: Key, resourceVersion?: string) => void) => () => void
 }

@@ -54,7 +54,7 @@ type Parsed = {
   readonly TalosMachine: TalosMachine
   readonly Lease: Lease
 }
-type Listener = (key: Key) => void
+type Listener = (key: Key, resourceVersion: string | undefined) => void
 type Cache<T> = { readonly reflector: Reflector<T>; readonly listeners: Set<Listener> }
 
 /** The cluster that Ichor's own resources live in. Reflectors start with the first list or watch of their type and run until `close`. */
@@ -70,10 +70,11 @@ export const openHome = (options: HomeOptions): OpenHome => {
     const { resource, labelSelector } = WATCHED[what]
     const parse = WATCHED[what].parse as (object: KubeObject) => Parsed[W]
     const selection = { namespace: options.namespace, labelSelector }
+    const versionOf = (key: string): string | undefined => versionIn(reflector.get(key))
     const tell = (key: string): void => {
       for (const listener of [...listeners]) {
         try {
-          listener(splitKey(key))
+          listener(splitKey(key), versionOf(key))
         } catch (error) {
           options.problem?.(`handler of ${resource.plural}: ${error instanceof Error ? error.message : String(error)}`)
         }
@@ -210,10 +211,10 @@ export const openHome = (options: HomeOptions): OpenHome => {
     watch: (what, changed) => {
       const stops = what.map(one => {
         const { reflector, listeners } = cacheOf(one)
-        const listener: Listener = key => changed(one, key)
+        const listener: Listener = (key, version) => changed(one, key, version)
         listeners.add(listener)
         // Who comes after the first list is told of what is there, as those before were; not within the call, as those before were not.
-        const cancel = clock.after(0, () => reflector.keys().forEach(key => listeners.has(listener) && listener(splitKey(key))))
+        const cancel = clock.after(0, () => reflector.keys().forEach(key => listeners.has(listener) && listener(splitKey(key), undefined)))
         return () => {
           cancel()
           listeners.delete(listener)
@@ -250,3 +251,7 @@ const secretDataOf = (secret: KubeObject): Readonly<Record<string, Uint8Array>> 
   Object.fromEntries(
     Object.entries(record(secret['data'])).map(([name, value]) => [name, Uint8Array.from(Buffer.from(text(value), 'base64'))]),
   )
+
+/** Leases carry theirs beside the rest, the others in their metadata. */
+const versionIn = (object: Parsed[Watched] | undefined): string | undefined =>
+  object === undefined ? undefined : 'metadata' in object ? object.metadata.resourceVersion : object.resourceVersion

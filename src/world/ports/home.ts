@@ -273,7 +273,8 @@ export const createHome = (world: World, client: Client, operationDefinition?: R
       const deliver = (sort: Watched, object: KubeObject): void => {
         schedule.after(site.durations.draw('watchDelay'), () => {
           const tell = (): void => {
-            if (on && client.isAlive()) changed(sort, { namespace: object.metadata.namespace ?? '', name: object.metadata.name })
+            if (!on || !client.isAlive()) return
+            changed(sort, { namespace: object.metadata.namespace ?? '', name: object.metadata.name }, object.metadata.resourceVersion)
           }
           if (world.homeOutside) tell()
           else world.api.whenAvailable(tell)

@@ -1,0 +1,25 @@
+import type { TalosOperation } from '../api/talos-operation.ts'
+import { ANNOTATION, FINALIZER } from '../api/names.ts'
+import { isFinished } from '../api/phases.ts'
+import type { Decision } from './decide.ts'
+import type { Refusal } from './kind.ts'
+import * as ledger from './ledger.ts'
+
+/**
+ * What follows when nothing can be asked: the cluster that the operation names does not exist (or no longer), or its kind is unknown. It is refused, can
+ * be retried, and, because nothing could be closed anyhow, it can always be cancelled and deleted.
+ */
+export const decideBlindly = (operation: TalosOperation, refusal: Refusal, now: number): Decision => {
+  const { spec, status, metadata } = operation
+  if (isFinished(status.phase)) return metadata.finalizers.includes(FINALIZER) ? { do: 'drop-finalizer' } : { do: 'rest' }
+  if (spec.cancelled || metadata.deletionTimestamp !== undefined) {
+    const open = ledger.openTargets(status)
+    const left = open.length > 0 ? ` ${open.map((t) => t.hostname ?? t.name).join(', ')} could not be closed.` : ''
+    return { do: 'record', status: ledger.cancelled(status, now, `Ended without a look at its machines. ${refusal.message}${left}`) }
+  }
+  const refused = ledger.refused(ledger.checked(status, now, { found: {}, refusals: [refusal], notes: [] }, { override: false, underLock: false }), now)
+  const event = { type: 'Warning', reason: 'PreflightRefused', message: refusal.message } as const
+  const isRefused = status.phase === 'Paused' && status.failureReason === 'PreflightRefused' && ledger.standingRefusals(status).some((r) => r.rule === refusal.rule)
+  if (metadata.annotations[ANNOTATION.retry] === 'true' && !spec.paused) return { do: 'drop-retry', status: { ...refused, lastRetry: ledger.iso(now) }, event }
+  return isRefused ? { do: 'rest' } : { do: 'record', status: refused, event }
+}
