@@ -14,7 +14,7 @@ export type Addresses = {
 }
 
 /** The third part of 127.0.x.y; any of them will do. */
-const RANGES = [86, 87, 88, 89, 90, 91, 92, 93, 94, 95]
+const RANGES = Array.from({ length: 40 }, (_, index) => 86 + index)
 
 /**
  * Loopback addresses with a free port 50000. Linux has all of 127.0.0.0/8 without any setup. The range is kept by a port of its last address, because a

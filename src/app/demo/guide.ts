@@ -55,7 +55,7 @@ export const guideLines = (
     `  ${ichor} machine list`,
     `  kubectl get top,tm -A`,
     `  kubectl get nodes -o wide`,
-    `  ${talosctl} version -n ${addresses.slice(0, 3).join(',')}`,
+    `  ${talosctl} version -n ${first}`,
     `  ${talosctl} get members -n ${first}`,
     '',
     colors.bold('Ctrl-C ends the demo, its controller and its files.'),

@@ -189,9 +189,9 @@ export const startMirror = (world: World, client: KubeClient, failed: (error: un
 }
 
 /** What the server has its own of is left out. */
-const draftOf = ({ status: _, ...object }: WorldObject): KubeObject => {
+const draftOf = (object: WorldObject): KubeObject => {
   const { name, namespace, labels, annotations, ownerReferences } = object.metadata
-  return { ...object, metadata: { name, namespace, labels, annotations, ownerReferences } }
+  return { ...object, metadata: { name, namespace, labels, annotations, ownerReferences }, status: undefined }
 }
 
 /** An eviction at the server took from the budget, and the world has counted anew since: to the same number, perhaps. */
