@@ -39,8 +39,11 @@ const nodeReady: Step = {
   failure: 'NodeNotReady',
 }
 
-/** The last moment of this try at which the machine still ran its old boot. */
-const lastKnownBefore = ({ target }: View): number => Math.max(ms(target.startedAt), ...(target.receipts ?? []).map(r => ms(r.at)))
+/** The last moment of this try at which the machine still ran its old boot: its second, because Kubernetes tells starts in whole seconds. */
+const lastKnownBefore = ({ target }: View): number => {
+  const at = Math.max(ms(target.startedAt), ...(target.receipts ?? []).map(r => ms(r.at)))
+  return Math.floor(at / 1000) * 1000
+}
 
 const apiServer: Step = {
   name: 'api-server',
