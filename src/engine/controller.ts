@@ -45,8 +45,6 @@ const WAKE_MS = 1_000
 /** The controller: leads, watches, and puts names into a queue whose worker makes one pass at a time per name. */
 export const startController = (options: ControllerOptions): Controller => {
   const { connections, clock, random, kinds, log, identity, leaderLease, self, pace = 1 } = options
-  const own = rememberWrites(options.home)
-  const { home } = own
   let term: { readonly end: () => Promise<void> } | undefined
   let stopping: Promise<void> = Promise.resolve()
   let isStopped = false
@@ -65,11 +63,14 @@ export const startController = (options: ControllerOptions): Controller => {
     term = undefined
   }
 
-  const leader = createLeader({ home, clock, random, key: leaderLease, identity, started: start, ended: end })
+  const leader = createLeader({ home: options.home, clock, random, key: leaderLease, identity, started: start, ended: end })
 
   /** One term of leadership. What was begun in it never acts in a later one: by then another may have led in between. */
   const lead = (): { readonly end: () => Promise<void> } => {
     const longActs = createLongActs()
+    // Of this term alone: at its start everything is looked at, whoever wrote it.
+    const own = rememberWrites(options.home)
+    const { home } = own
     let isOver = false
     const isLeading = (): boolean => !isOver && leader.isLeading()
 

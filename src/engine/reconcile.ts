@@ -1,3 +1,4 @@
+import type { TalosCluster } from '../api/talos-cluster.ts'
 import type { OperationStatus, TalosOperation } from '../api/talos-operation.ts'
 import { ANNOTATION, FINALIZER, operationHolder } from '../api/names.ts'
 import { isFinished } from '../api/phases.ts'
@@ -39,7 +40,7 @@ export const reconcile = async (engine: Reconciler, key: Key): Promise<Next> => 
   if (!found.ok) return found.fault.kind === 'notFound' ? forget(engine, key) : unread(engine, key, found.fault)
   const operation = found.value
   engine.longActs.cancelNamesakes(key, operation.metadata.uid)
-  const cluster = await engine.home.cluster({ namespace: key.namespace, name: operation.spec.clusterRef.name })
+  const cluster = await clusterOf(engine, { namespace: key.namespace, name: operation.spec.clusterRef.name })
   if (!cluster.ok && cluster.fault.kind !== 'notFound') return unread(engine, key, cluster.fault)
   const kind = engine.kinds.find((k) => k.name === operation.spec.kind)
   try {
@@ -53,6 +54,13 @@ export const reconcile = async (engine: Reconciler, key: Key): Promise<Next> => 
   } catch (error) {
     return bug(engine, operation, error)
   }
+}
+
+/** It hardly ever changes, so what the last watch event said will do; that there is none is asked for anew. */
+const clusterOf = async ({ home }: Reconciler, key: Key): Promise<Result<TalosCluster>> => {
+  const known = await home.clusters(key.namespace)
+  const found = known.ok ? known.value.find((c) => c.metadata.name === key.name) : undefined
+  return found ? { ok: true, value: found } : home.cluster(key)
 }
 
 /** Asks for the decision, and for the facts it misses, until it has what it needs. Each look must bring something new, so it comes to an end. */

@@ -1,7 +1,8 @@
 import { setImmediate } from 'node:timers/promises'
-import { API_VERSION, LABEL } from '../api/names.ts'
+import { API_VERSION, LABEL, leaseName } from '../api/names.ts'
 import { talosOperation } from '../api/talos-operation.ts'
 import type { OperationSpec, TalosOperation } from '../api/talos-operation.ts'
+import type { TalosClusterSpec } from '../api/talos-cluster.ts'
 import type { Kind } from '../core/kind.ts'
 import type { Controller } from '../engine/controller.ts'
 import { startController } from '../engine/controller.ts'
@@ -14,6 +15,7 @@ import type { Ports } from '../world/ports/open.ts'
 import { openPorts } from '../world/ports/open.ts'
 import { registerCluster } from '../world/ports/connections.ts'
 import { ICHOR } from '../world/ports/home.ts'
+import { freezable } from './freeze.ts'
 
 export const NAMESPACE = 'ichor-system'
 export const CLUSTER = 'home'
@@ -24,6 +26,10 @@ export type StoryOptions = Omit<Partial<WorldOptions>, 'seed'> & {
   readonly kinds?: readonly Kind[]
   /** The controller's own pod, where it runs in the cluster. */
   readonly self?: { readonly namespace: string; readonly pod: string; readonly node: string }
+  /** Divides the controller's own waits. */
+  readonly pace?: number
+  /** What the TalosCluster says besides how to reach it. */
+  readonly cluster?: Partial<TalosClusterSpec>
   /** Writes the controller's log to stderr, to look at a story that goes wrong. */
   readonly loud?: boolean
 }
@@ -44,26 +50,33 @@ export type Story = {
   /** Changes an operation as a person would, with `kubectl patch` or `annotate`. */
   readonly edit: (name: string, change: { readonly spec?: object; readonly annotations?: Readonly<Record<string, string>> }) => void
   readonly remove: (name: string) => void
+  /** The Events about an operation, oldest first, each `reason: message`. */
+  readonly events: (name: string) => readonly string[]
+  /** Who the cluster lock names; empty when it is free. */
+  readonly holder: () => string
   readonly tell: () => string
 }
 
-export type Process = { readonly controller: Controller; readonly ports: Ports; readonly kill: () => void }
+/** Freezing stops the whole process, timers and answers too, while the world goes on; what it missed reaches it when it thaws. */
+export type Process = { readonly controller: Controller; readonly ports: Ports; readonly kill: () => void; readonly freeze: () => void; readonly thaw: () => void }
 
 const MINUTE = 60_000
 const DEFAULT_LIMIT_MS = 4 * 60 * MINUTE
 
-export const createStory = ({ seed = 1, kinds = builtKinds, self, loud = false, ...options }: StoryOptions = {}): Story => {
+export const createStory = ({ seed = 1, kinds = builtKinds, self, loud = false, pace, cluster, ...options }: StoryOptions = {}): Story => {
   const world = createWorld({ seed, controlPlanes: 3, workers: 2, ...options })
   const { schedule, store } = world
   const definition = talosOperation(kinds)
-  registerCluster(world, { namespace: NAMESPACE, name: CLUSTER })
+  registerCluster(world, { namespace: NAMESPACE, name: CLUSTER }, cluster)
 
   const log: Log = loud ? { info: write('info'), warn: write('warn'), error: write('error') } : { info: () => {}, warn: () => {}, error: write('error') }
 
   const start = (name = 'ichor-0'): Process => {
     const ports = openPorts(world, { name, operation: definition })
+    const ice = freezable(ports)
     const controller = startController({
-      ...ports,
+      ...ice.ports,
+      ...(pace === undefined ? {} : { pace }),
       random: schedule.random.next,
       kinds,
       log,
@@ -71,7 +84,7 @@ export const createStory = ({ seed = 1, kinds = builtKinds, self, loud = false, 
       leaderLease: { namespace: NAMESPACE, name: 'ichor-controller' },
       self,
     })
-    return { controller, ports, kill: ports.kill }
+    return { controller, ports, kill: ports.kill, freeze: ice.freeze, thaw: ice.thaw }
   }
 
   const until = async (what: string, holds: () => boolean, limitMs = DEFAULT_LIMIT_MS): Promise<void> => {
@@ -129,6 +142,13 @@ export const createStory = ({ seed = 1, kinds = builtKinds, self, loud = false, 
       })
       if (!changed.ok) throw new Error(changed.fault.message)
     },
+    events: (name) =>
+      store
+        .list('events')
+        .items.filter((e) => (e['involvedObject'] as { name?: string }).name === name)
+        .toSorted((a, b) => Number(a.metadata.resourceVersion) - Number(b.metadata.resourceVersion))
+        .map((e) => `${String(e['reason'])}: ${String(e['message'])}`),
+    holder: () => ((store.get('leases.coordination.k8s.io', NAMESPACE, leaseName(CLUSTER))?.['spec'] ?? {}) as { holderIdentity?: string }).holderIdentity ?? '',
     remove: (name) => {
       const removed = store.remove(ICHOR.operations, NAMESPACE, name)
       if (!removed.ok) throw new Error(removed.fault.message)

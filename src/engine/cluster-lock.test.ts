@@ -1,0 +1,158 @@
+import { describe, expect, it } from 'vitest'
+import { ANNOTATION, leaseName } from '../api/names.ts'
+import type { RestartStory } from '../storm/restart-story.ts'
+import { MINUTE, holderOf, restartStory } from '../storm/restart-story.ts'
+import { CLUSTER, NAMESPACE } from '../storm/story.ts'
+import { RESOURCE } from '../world/objects.ts'
+
+/** The open machines of all operations, looked at whenever anything happens in the world. */
+const mostOpenAtOnce = (story: RestartStory, names: readonly string[]): { readonly most: () => number } => {
+  let most = 0
+  story.world.journal.onEntry(() => {
+    most = Math.max(most, names.filter((name) => story.open(name).length > 0).length)
+  })
+  return { most: () => most }
+}
+
+describe('the cluster lock', () => {
+  it('lets one of two act; the other waits, names the holder, and starts by itself', async () => {
+    const story = await restartStory()
+    story.restart('a')
+    await story.until('a holds the lock', () => story.holder() === holderOf('a'))
+    story.restart('b')
+    await story.until('b waits', () => story.status('b').failureReason === 'ClusterLockHeld')
+    const waiting = story.operation('b')
+    expect(waiting?.status.phase).toBe('Paused')
+    expect(waiting?.status.message).toContain(holderOf('a'))
+    expect(waiting?.status.lock).toMatchObject({ lease: leaseName(CLUSTER), holder: holderOf('a') })
+    expect(waiting?.status.conditions?.map(({ type, status }) => `${type}=${status}`)).toEqual(['Ready=False', 'Reconciling=True', 'Stalled=False', 'Finished=False'])
+    const watched = mostOpenAtOnce(story, ['a', 'b'])
+    await story.until('both are done', () => story.status('a').phase === 'Completed' && story.status('b').phase === 'Completed')
+    expect(watched.most()).toBe(1)
+    expect(story.holder()).toBe('')
+  })
+
+  it('lets ten go one at a time, the oldest first', async () => {
+    const story = await restartStory({ workers: 0 })
+    const names = Array.from({ length: 10 }, (_, i) => `op-${(i * 7) % 10}`)
+    for (const name of names) {
+      story.restart(name)
+      await story.pass(1100)
+    }
+    const watched = mostOpenAtOnce(story, names)
+    await story.until('all are done', () => names.every((name) => story.status(name).phase === 'Completed'))
+    expect(watched.most()).toBeLessThanOrEqual(1)
+    const completed = names.map((name) => story.operation(name)?.status.completedAt ?? '')
+    expect(completed).toEqual(completed.toSorted())
+  })
+
+  it.each([
+    ['was deleted', async (story: RestartStory) => story.remove('a')],
+    ['was cancelled', async (story: RestartStory) => story.edit('a', { spec: { cancelled: true } })],
+  ])('passes on from a holder that %s', async (_, end) => {
+    const story = await restartStory()
+    story.restart('a')
+    await story.until('a is at work', () => story.open('a').length > 0)
+    story.restart('b')
+    await story.until('b waits', () => story.status('b').failureReason === 'ClusterLockHeld')
+    await end(story)
+    await story.until('b is done', () => story.status('b').phase === 'Completed')
+    expect(story.operation('a')?.status.phase ?? 'gone').toMatch(/gone|Cancelled/)
+  })
+
+  it('is taken over from a holder that failed, which sees that it lost it and queues when it is retried', async () => {
+    const story = await restartStory()
+    story.world.fault('cp-1', { installer: { exitCode: 1, lines: ['no space left on device'], times: 1 } })
+    story.restart('a')
+    await story.until('a has failed', () => story.status('a').failureReason === 'InstallFailed')
+    expect(story.holder()).toBe(holderOf('a'))
+    story.restart('b')
+    await story.until('b holds the lock', () => story.holder() === holderOf('b'))
+    expect(story.events('b').join('\n')).toContain(`LockTakenOver: Took the cluster lock over from ${holderOf('a')}.`)
+    await story.until('a knows', () => story.operation('a')?.status.lock === undefined, MINUTE)
+    story.edit('a', { annotations: { [ANNOTATION.retry]: 'true' } })
+    await story.until('a queues', () => story.status('a').failureReason === 'ClusterLockHeld', MINUTE)
+    await story.until('both are done', () => story.status('a').phase === 'Completed' && story.status('b').phase === 'Completed')
+  })
+
+  it('is not taken from a holder that runs, nor from one that its operator paused, be it failed or not', async () => {
+    const story = await restartStory()
+    story.world.fault('cp-1', { installer: { exitCode: 1, lines: ['no'], times: 1 } })
+    story.restart('a')
+    await story.until('the installer runs', () => story.world.journal.of('install-began').length === 1)
+    story.restart('b')
+    await story.until('b waits', () => story.status('b').failureReason === 'ClusterLockHeld')
+    story.edit('a', { spec: { paused: true } })
+    await story.until('a failed, and is paused', () => story.status('a').failureReason === 'InstallFailed')
+    await story.pass(30 * MINUTE)
+    expect(story.status('b').failureReason).toBe('ClusterLockHeld')
+    expect(story.operation('b')?.status.message).toContain('its operator paused it')
+    story.edit('a', { spec: { paused: false }, annotations: { [ANNOTATION.retry]: 'true' } })
+    const watched = mostOpenAtOnce(story, ['a', 'b'])
+    await story.until('both are done', () => story.status('a').phase === 'Completed' && story.status('b').phase === 'Completed')
+    expect(watched.most()).toBe(1)
+    expect((story.operation('a')?.status.completedAt ?? '') < (story.operation('b')?.status.startedAt ?? '')).toBe(true)
+  })
+
+  it('is not a namesake’s: the same name with another UID is a deleted holder', async () => {
+    const story = await restartStory()
+    const lease = { holderIdentity: holderOf('a'), leaseDurationSeconds: 1, leaseTransitions: 3 }
+    const metadata = { name: leaseName(CLUSTER), namespace: NAMESPACE, annotations: { [ANNOTATION.holderUid]: 'another-uid' } }
+    story.world.store.create(RESOURCE.leases, { apiVersion: 'coordination.k8s.io/v1', kind: 'Lease', metadata, spec: lease })
+    story.restart('a')
+    await story.until('a is done', () => story.status('a').phase === 'Completed')
+    expect(story.events('a').join('\n')).toContain('LockTakenOver')
+  })
+
+  it('is left alone in foreign hands, however old', async () => {
+    const story = await restartStory()
+    const metadata = { name: leaseName(CLUSTER), namespace: NAMESPACE }
+    const spec = { holderIdentity: 'somebody-else', leaseDurationSeconds: 1, renewTime: '2020-01-01T00:00:00.000000Z' }
+    story.world.store.create(RESOURCE.leases, { apiVersion: 'coordination.k8s.io/v1', kind: 'Lease', metadata, spec })
+    story.restart('a')
+    await story.pass(60 * MINUTE)
+    expect(story.status('a').failureReason).toBe('ClusterLockHeld')
+    expect(story.operation('a')?.status.message).toContain('somebody-else: it is not one of our operations, so it is left alone')
+    story.world.store.remove(RESOURCE.leases, NAMESPACE, leaseName(CLUSTER))
+    await story.until('a is done', () => story.status('a').phase === 'Completed')
+  })
+
+  it('is taken again by its holder when the Lease was deleted by hand, though an older one waits', async () => {
+    const story = await restartStory()
+    story.restart('old', { paused: true })
+    await story.pass(2000)
+    story.restart('a')
+    await story.until('a is at work', () => story.open('a').length > 0)
+    story.edit('old', { spec: { paused: false } })
+    await story.until('the older one waits', () => story.status('old').failureReason === 'ClusterLockHeld')
+    const watched = mostOpenAtOnce(story, ['a', 'old'])
+    story.world.store.remove(RESOURCE.leases, NAMESPACE, leaseName(CLUSTER))
+    await story.until('both are done', () => story.status('a').phase === 'Completed' && story.status('old').phase === 'Completed')
+    expect(watched.most()).toBe(1)
+    expect(story.world.journal.of('installed').length).toBe(2)
+  })
+
+  it('ends what runs of a holder from whom it was taken by hand', async () => {
+    const story = await restartStory()
+    story.restart('a')
+    await story.until('the installer runs', () => story.world.journal.of('install-began').length === 1)
+    const lease = story.world.store.get(RESOURCE.leases, NAMESPACE, leaseName(CLUSTER))
+    if (!lease) throw new Error('no Lease')
+    story.world.store.update(RESOURCE.leases, { ...lease, metadata: { ...lease.metadata, annotations: {} }, spec: { holderIdentity: 'a-person' } })
+    await story.until('a waits', () => story.status('a').failureReason === 'ClusterLockHeld', MINUTE)
+    await story.pass(60 * MINUTE)
+    expect(story.world.journal.of('reboot-requested')).toEqual([])
+    expect(story.status('a').failureReason).toBe('ClusterLockHeld')
+  })
+
+  it('queues nobody that its operator paused before the start', async () => {
+    const story = await restartStory()
+    story.restart('a', { paused: true })
+    await story.pass(5 * MINUTE)
+    expect(story.operation('a')?.status).toMatchObject({ phase: 'Paused', message: 'Paused by the operator before it started.' })
+    expect(story.operation('a')?.status.failureReason).toBeUndefined()
+    expect(story.holder()).toBe('')
+    story.restart('b')
+    await story.until('b is done', () => story.status('b').phase === 'Completed')
+  })
+})

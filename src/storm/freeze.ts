@@ -1,0 +1,53 @@
+import type { Clock } from '../ports/clock.ts'
+import type { Connections } from '../ports/connections.ts'
+import type { Home } from '../ports/home.ts'
+import type { Ports } from '../world/ports/open.ts'
+
+/**
+ * A process that the machine under it may stop for a while (a hypervisor, SIGSTOP, a long collection of garbage). The world goes on meanwhile; answers
+ * and timers that came due reach the process when it runs again, all at once and in their order.
+ */
+export const freezable = (ports: Ports): { readonly ports: Ports; readonly freeze: () => void; readonly thaw: () => void } => {
+  let missed: (() => void)[] | undefined
+  const whenAwake = (run: () => void): void => {
+    if (missed) missed.push(run)
+    else run()
+  }
+  const awake = (): Promise<void> => new Promise((resolve) => whenAwake(resolve))
+
+  /** The same port, whose answers wait. What a port answers may itself be a port. */
+  const wrapped = <T extends object>(port: T): T =>
+    Object.fromEntries(
+      Object.entries(port).map(([name, member]) => {
+        if (typeof member !== 'function' || name === 'watch') return [name, member]
+        return [
+          name,
+          async (...args: readonly unknown[]) => {
+            const answer: unknown = await (member as (...args: readonly unknown[]) => unknown)(...args)
+            await awake()
+            return isOpened(answer) ? { ...answer, value: wrapped(answer.value) } : answer
+          },
+        ]
+      }),
+    ) as T
+
+  const clock: Clock = { ...ports.clock, after: (ms, run) => ports.clock.after(ms, () => whenAwake(run)) }
+  const home: Home = { ...wrapped(ports.home), watch: (what, changed) => ports.home.watch(what, (...change) => whenAwake(() => changed(...change))) }
+  const connections: Connections = wrapped(ports.connections)
+  return {
+    ports: { ...ports, clock, home, connections },
+    freeze: () => {
+      missed ??= []
+    },
+    thaw: () => {
+      const all = missed ?? []
+      missed = undefined
+      for (const run of all) run()
+    },
+  }
+}
+
+const isOpened = (answer: unknown): answer is { readonly ok: true; readonly value: object } => {
+  const value = (answer as { readonly value?: unknown } | undefined)?.value
+  return typeof value === 'object' && value !== null && Object.values(value).some((member) => typeof member === 'function')
+}
