@@ -11,6 +11,8 @@ export type ApiFault = Fault & {
   readonly reason: string
   /** `details.causes` of the Status body as text, for example a budget's refusal. */
   readonly causes: readonly Cause[]
+  /** The message without peer and call, for those who name both themselves. */
+  readonly sentence?: string
 }
 export type Cause = { readonly reason: string; readonly message: string; readonly field: string }
 
@@ -39,6 +41,11 @@ export const apiFault = (
 ): { readonly ok: false; readonly fault: ApiFault } => ({
   ok: false,
   fault: { code: 0, reason: '', causes: [], ...more, kind, message },
+})
+
+const faultFor = (asked: Asked, kind: FaultKind, sentence: string, more: Partial<ApiFault> = {}): ApiFault => ({
+  ...apiFault(kind, redact(`${asked.peer}: ${asked.call}: ${sentence}`, asked.secrets), more).fault,
+  sentence: redact(sentence, asked.secrets),
 })
 
 /** The resourceVersion asked for is too old to be served: list anew. */
@@ -127,7 +134,7 @@ export const faultOfAnswer = (code: number, body: unknown, asked: Asked, retryAf
   const reason = text(record(body)['reason'])
   const more = { code, reason, causes: causesOf(body) }
   const say = (kind: FaultKind, sentence: string): ApiFault =>
-    apiFault(kind, redact(`${asked.peer}: ${asked.call}: ${sentence}`, asked.secrets), more).fault
+    faultFor(asked, kind, sentence, more)
 
   if (code === 404 && isUnknownType(body)) {
     return asked.group === GROUP
@@ -184,7 +191,7 @@ const WRONG_PEER: Readonly<Record<string, string>> = {
 export const faultOfError = (error: unknown, asked: Asked): ApiFault => {
   const { code, message } = errorOf(error)
   const say = (kind: FaultKind, sentence: string): ApiFault =>
-    apiFault(kind, redact(`${asked.peer}: ${asked.call}: ${sentence}`, asked.secrets)).fault
+    faultFor(asked, kind, sentence)
 
   if (code === 'ICHOR_DEADLINE') return say('unreachable', message)
   if (code === 'ICHOR_CANCELLED' || code === 'ABORT_ERR') return say('cancelled', 'stopped by us')

@@ -73,7 +73,7 @@ test.each<[string, () => Promise<Result<Data>>, string, string]>([
     'a reader',
     async () => holding(await talosconfigFor(ca, { roles: ['os:reader'] })),
     'forbidden',
-    'only the role os:reader; os:admin is needed',
+    'only the role os:reader; it needs os:admin',
   ],
 ])('a Secret that is %s', async (_, given, kind, message) => {
   answer = await given()

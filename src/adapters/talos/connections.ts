@@ -75,10 +75,10 @@ export function talosConnections({ secret, clock, onCall }: TalosConnectionsOpti
       const when = new Date(connection.credentialExpires).toISOString().replace('.000Z', 'Z')
       return failed('unauthenticated', `${secretNamed(key, secretName)}: the client certificate of its talosconfig expired on ${when}`)
     }
-    if (connection.roles.length > 0 && !connection.roles.includes('os:admin')) {
+    if (!connection.roles.includes('os:admin')) {
       return failed(
         'forbidden',
-        `${secretNamed(key, secretName)}: the client certificate of its talosconfig has only the ${connection.roles.length === 1 ? 'role' : 'roles'} ${connection.roles.join(', ')}; os:admin is needed`,
+        `${secretNamed(key, secretName)}: the client certificate of its talosconfig has ${rolesOf(connection)}; it needs os:admin (\`talosctl config new --roles os:admin\`)`,
       )
     }
     return ok(connection)
@@ -110,7 +110,11 @@ async function talosconfigIn(secret: Home['secret'], cluster: Key, name: string,
   if (!found.ok) {
     return found.fault.kind === 'notFound'
       ? failed('notFound', `${where} does not exist; TalosCluster ${cluster.name} takes its talosconfig from there`)
-      : failed(found.fault.kind, `${where} cannot be read: ${found.fault.message}`, found.fault.retryAfterMs)
+      : failed(
+          found.fault.kind,
+          `${where} cannot be read: ${found.fault.message}${found.fault.kind === 'forbidden' ? `; TalosCluster ${cluster.name} takes its talosconfig from there` : ''}`,
+          found.fault.retryAfterMs,
+        )
   }
   const bytes = Object.hasOwn(found.value, dataKey) ? found.value[dataKey] : undefined
   if (bytes === undefined) {
@@ -118,6 +122,10 @@ async function talosconfigIn(secret: Home['secret'], cluster: Key, name: string,
     return failed('invalid', `${where} has no key ${dataKey}; it has ${keys.length > 0 ? keys.join(', ') : 'no keys at all'}`)
   }
   return ok(new TextDecoder().decode(bytes))
+}
+
+function rolesOf({ roles }: TalosConnection): string {
+  return roles.length === 0 ? 'no role' : `only the ${roles.length === 1 ? 'role' : 'roles'} ${roles.join(', ')}`
 }
 
 function keyOf(cluster: TalosCluster): Key {

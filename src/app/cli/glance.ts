@@ -21,7 +21,8 @@ export const glanceLines = (
       stateColor(summary.state, colors)(line),
     ),
   ]
-  if (summary.detail) lines.push(`  ${summary.detail}`)
+  // A refusal's detail is all the refusals in a row, and they follow one by one.
+  if (summary.detail && summary.refusals.every(({ overridden }) => overridden)) lines.push(`  ${summary.detail}`)
   for (const machine of summary.state === 'waiting' ? summary.open : [])
     if (machine.message && !summary.waiting?.for.includes(machine.message)) lines.push(`  ${machine.name}: ${machine.message}`)
   lines.push(...refusalLines(summary, colors), ...failureLines(summary, now, colors))
@@ -87,8 +88,8 @@ const aboutText = ({ kind, cluster, namespace, requestedBy }: Summary, { spec }:
 }
 
 const refusalLines = ({ refusals }: Summary, { red, yellow }: Colors): string[] =>
-  refusals.map(({ rule, machine, message, overridable, overridden }) => {
-    const text = `  ${rule}${machine ? ` on ${machine}` : ''}: ${message}`
+  refusals.map(({ rule, message, overridable, overridden }) => {
+    const text = `  ${rule}: ${message}`
     return overridden ? yellow(`${text} (overridden)`) : red(`${text}${overridable ? ' (can be overridden)' : ''}`)
   })
 

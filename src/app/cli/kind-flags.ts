@@ -2,6 +2,7 @@ import { InvalidArgumentError, Option } from 'commander'
 import { z } from 'zod'
 import type { KindBlock, OperationSpec } from '../../api/talos-operation.ts'
 import { talosOperation } from '../../api/talos-operation.ts'
+import { parseTarget } from '../../core/versions.ts'
 import { Stop } from './stop.ts'
 
 /** A flag that sets one field of an operation's spec. Words, choices and checks come from the field's schema. */
@@ -106,7 +107,7 @@ export const specOf = (
     parsed.error.issues.map(issue => {
       const path = issue.path.map(String)
       const flag = flags.find(one => path.slice(0, one.path.length).join('.') === one.path.join('.'))
-      if (path.join('.') === versionPath) return versionProblem(version ?? '')
+      if (path.join('.') === versionPath) return versionProblem(version ?? '', issue.message)
       if (flag) return `${flag.option.long} ${JSON.stringify(at(asked, flag.path))}: ${expectation(flag.schema, issue.message)}`
       return `${path.join('.')}: ${issue.message}`
     }),
@@ -115,12 +116,12 @@ export const specOf = (
   throw new Stop('usage', first, others)
 }
 
-const versionProblem = (text: string): string => {
-  const shown = `version ${JSON.stringify(text)}`
-  if (/^\d+\.\d+\.\d+$/.test(text)) return `${shown} has no v: write v${text}`
-  const [, final] = /^v?(\d+\.\d+\.\d+)[-+].+$/.exec(text) ?? []
-  if (final) return `${shown} is no final version: only final versions such as v${final} are installed`
-  return `${shown} is no version: write it as v1.13.9`
+/** In the words of the checks, so that both doors say the same. */
+const versionProblem = (text: string, message: string): string => {
+  const target = parseTarget(text)
+  if (target.ok) return `version ${JSON.stringify(text)}: ${message}`
+  const problem = target.problem.replace(/\.$/, '')
+  return problem.startsWith('"') ? `version ${problem}` : problem
 }
 
 /** What would be right: the schema's own sentence where it has one. */

@@ -6,14 +6,15 @@ import { processTerminal } from './terminal.ts'
 import { version } from './version.ts'
 
 /** The real world. What only some commands need is loaded when they ask for it. */
-export const realOutside = (kinds: readonly KindBlock[], plan: Outside['plan']): Outside => ({
-  terminal: processTerminal(),
+export const realOutside = (kinds: readonly KindBlock[], plan: Outside['plan'], terminal = processTerminal()): Outside => ({
+  terminal,
   calledAs: calledAsOf(process.env['ICHOR_CALLED_AS'] ?? process.argv[1] ?? ''),
   version,
   kinds,
   connect: choice => connect(choice, `ichor/${version}`),
   plan,
   readFile: readUserFile,
+  probe: async talosconfig => (await import('../probe.ts')).probe(talosconfig),
   crds: async () => (await import('./crds.ts')).crds(),
   yaml: async value => (await import('yaml')).stringify(value, { lineWidth: 0 }),
 })

@@ -23,7 +23,9 @@ export const planLines = (plan: Plan, { colors, override }: { colors: Colors; ov
   ].filter(([, text]) => text)
   if (found.length > 0) lines.push(`Found: ${found.map(pair => pair.join(' ')).join(', ')}`)
 
-  if (plan.order.length > 0) {
+  if (plan.order.length > 0 && touched.length > 0 && touched.every(({ from }) => from === UNKNOWN))
+    lines.push('', `Machines: ${plan.order.map(({ name }) => name).join(', ')}; what runs on them is not known.`)
+  else if (plan.order.length > 0) {
     let turn = 0
     const images = [...new Set(touched.map(machine => machine.to).filter(to => to.includes('/')))]
     const rows = plan.order.map(({ name, role, from, to, skip, loses }) => [
@@ -32,7 +34,7 @@ export const planLines = (plan: Plan, { colors, override }: { colors: Colors; ov
       role,
       from,
       skip === undefined ? tagOf(to) : '',
-      skip === undefined ? loses.map(loss => loss.replace(/\.$/, '')).join('; ') || 'nothing else' : `skipped: ${skip}`,
+      skip !== undefined ? `skipped: ${skip}` : from === UNKNOWN ? 'not known' : loses.map(loss => loss.replace(/\.$/, '')).join('; ') || 'nothing else',
     ])
     const [header = '', ...body] = alignedLines(['#', 'MACHINE', 'ROLE', 'FROM', 'TO', 'GOES AWAY MEANWHILE'], rows)
     lines.push('', header, ...body.map((line, index) => (plan.order[index]?.skip === undefined ? line : dim(line))))
@@ -46,17 +48,31 @@ export const planLines = (plan: Plan, { colors, override }: { colors: Colors; ov
   const open = plan.refusals.filter(refusal => !isPassed(refusal, override))
   for (const refusal of plan.refusals) {
     const passed = isPassed(refusal, override)
-    const how = passed ? ' (overridden)' : refusal.overridable ? ' (--override passes it)' : ''
-    lines.push(
-      (passed ? yellow : red)(
-        `${passed ? 'Passed' : 'Refused'}: ${refusal.rule}${refusal.machine ? ` on ${refusal.machine}` : ''}: ${refusal.message}${how}`,
-      ),
-    )
+    lines.push((passed ? yellow : red)(`${passed ? 'Passed' : 'Refused'}: ${refusalText(refusal, override)}`))
   }
   if (open.length === 0 && isIdle(plan)) return [...lines, 'There is nothing to do. Nothing was written.']
   lines.push(open.length > 0 ? red(`It would be refused. Nothing was written.`) : 'No check refuses it. Nothing was written.')
   return lines
 }
+
+/** The refusals that stand, a line each. */
+export const refusalTexts = (plan: Plan, override: boolean): string[] =>
+  plan.refusals.filter(refusal => !isPassed(refusal, override)).map(refusal => refusalText(refusal, override))
+
+/** The message names the machine where the rule is about one. */
+const refusalText = (refusal: Plan['refusals'][number], override: boolean): string => {
+  const how = isPassed(refusal, override) ? ' (overridden)' : refusal.overridable ? ' (--override passes it)' : ''
+  return `${refusal.rule}: ${refusal.message}${how}`
+}
+
+/** What a plan says of a machine that did not answer. */
+const UNKNOWN = 'unknown'
+
+/** Rules about what can be reached from here; the controller may stand better. */
+const FROM_HERE = new Set(['MachineUnreachable', 'KubernetesUnreachable'])
+
+/** Whether the refusals may be due to the place where the plan was made. */
+export const mayDifferElsewhere = (plan: Plan): boolean => plan.refusals.every(({ rule }) => FROM_HERE.has(rule))
 
 /** Whether there is no machine that it would touch. */
 export const isIdle = (plan: Plan): boolean => plan.order.every(machine => machine.skip !== undefined)

@@ -2,7 +2,7 @@ import type { ApiResult } from '../../adapters/kube/classify.ts'
 import type { Resource } from '../../adapters/kube/resource.ts'
 import type { KindBlock, OperationSpec, TalosOperation } from '../../api/talos-operation.ts'
 import type { Plan } from '../../engine/plan.ts'
-import type { Result } from '../../ports/fault.ts'
+import type { Fault, Result } from '../../ports/fault.ts'
 import type { Api, Connection, KubeObject } from './api.ts'
 import type { Exit } from './exit-codes.ts'
 import { CLUSTER, MACHINE, OPERATION, SELF_REVIEW } from './resource-types.ts'
@@ -24,6 +24,8 @@ export type Outside = {
     operation: { readonly namespace: string; readonly name: string; readonly spec: OperationSpec },
     choice: ConnectionChoice,
   ) => Promise<Result<Plan>>
+  /** Asks the machines that a talosconfig names whether they take it. A fault where none does; nothing is changed there. */
+  readonly probe: (talosconfig: string) => Promise<Fault | undefined>
   /** Throws Stop where it cannot be read. */
   readonly readFile: (path: string) => Promise<string>
   readonly crds: () => Promise<readonly KubeObject[]>

@@ -16,10 +16,10 @@ export class Stop extends Error {
 
 /** The words for a fault of the Kubernetes API: what was tried, what is wrong, what would be right. */
 export const faultStop = (fault: ApiFault, tried: string, server: string): Stop => {
-  const said = (hints: readonly string[] = []) => new Stop('error', `cannot ${tried}: ${fault.message}`, hints)
+  const said = (hints: readonly string[] = []) => new Stop('error', `cannot ${tried}: ${fault.sentence ?? fault.message}`, hints)
   switch (fault.kind) {
     case 'unreachable':
-      return new Stop('error', `cannot reach the Kubernetes API server at ${server}: ${fault.message}`, [
+      return new Stop('error', `cannot reach the Kubernetes API server at ${server}: ${fault.sentence ?? fault.message}`, [
         'Is it running, and is it the right one? --context and --kubeconfig choose another.',
       ])
     case 'unsupported':

@@ -11,7 +11,7 @@ import { talosMachine } from '../../api/talos-machine.ts'
 import type { KindBlock } from '../../api/talos-operation.ts'
 import { talosOperation } from '../../api/talos-operation.ts'
 import type { Plan } from '../../engine/plan.ts'
-import type { FaultKind } from '../../ports/fault.ts'
+import type { Fault, FaultKind } from '../../ports/fault.ts'
 import { failed, ok } from '../../ports/fault.ts'
 import type { Api, KubeObject, Sight } from './api.ts'
 import { startCommands } from './commands/upgrade.ts'
@@ -56,6 +56,8 @@ export type Bench = {
   readonly files: Map<string, string>
   crds: KubeObject[]
   plan: Plan | undefined
+  /** What the machines of a talosconfig say to it. */
+  probed: Fault | undefined
   answers: string[]
   canAsk: boolean
   isLive: boolean
@@ -189,6 +191,7 @@ export const bench = (): Bench => {
     files: new Map(),
     crds: [],
     plan: undefined,
+    probed: undefined,
     answers: [],
     canAsk: false,
     isLive: false,
@@ -226,6 +229,7 @@ export const bench = (): Bench => {
           kinds: [testKind],
           connect: () => Promise.resolve({ api, server: 'https://10.0.0.1:6443', namespace: undefined, user: 'admin@home' }),
           plan: () => Promise.resolve(self.plan ? ok(self.plan) : failed('forbidden', 'secrets "home-talosconfig" is forbidden')),
+          probe: () => Promise.resolve(self.probed),
           readFile: path => {
             const text = self.files.get(path)
             return text === undefined ? Promise.reject(new Stop('error', `there is no file ${path}`)) : Promise.resolve(text)

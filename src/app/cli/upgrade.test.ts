@@ -55,12 +55,16 @@ describe('upgrade talos', () => {
   })
 
   const wrong: [string, string[], string][] = [
-    ['no v', ['1.13.9'], 'error: version "1.13.9" has no v: write v1.13.9'],
-    ['a typo', ['v1.13'], 'error: version "v1.13" is no version: write it as v1.13.9'],
+    ['no v', ['1.13.9'], 'error: version "1.13.9" lacks the leading v; did you mean v1.13.9?'],
+    [
+      'a typo',
+      ['v1.13'],
+      'error: version "v1.13" is not a version (the patch number is missing: v1.13.0?); write it with a leading v and three numbers, like v1.13.9',
+    ],
     [
       'a pre-release',
       ['v1.14.0-alpha.1'],
-      'error: version "v1.14.0-alpha.1" is no final version: only final versions such as v1.14.0 are installed',
+      'error: version "v1.14.0-alpha.1" is a pre-release; only final releases can be a target, like v1.14.0',
     ],
     [
       'nobody away',
@@ -193,11 +197,30 @@ describe('upgrade talos', () => {
     cluster('home')
     world.plan = { ...plan, refusals: [{ rule: 'skew', message: 'v1.15.0 skips v1.14', overridable: true }] }
     expect(await world.run('upgrade', 'talos', 'v1.15.0', '--yes')).toBe(3)
-    expect(world.err).toContain('Refused: skew: v1.15.0 skips v1.14 (--override passes it)')
+    expect(world.err).toEqual([
+      'error: the checks refuse talos v1.15.0 on cluster home; nothing was started',
+      '  skew: v1.15.0 skips v1.14 (--override passes it)',
+      '  --plan shows the whole plan.',
+    ])
     expect(world.writes).toEqual([])
     expect(await world.run('upgrade', 'talos', 'v1.15.0', '--plan', '--override', '-o', 'json')).toBe(0)
     expect(JSON.parse(world.out.join('\n'))).toEqual(world.plan)
     expect(await world.run('upgrade', 'talos', 'v1.15.0', '--override', '--yes')).toBe(0)
+  })
+
+  it('says that the controller may reach what this machine cannot, and shows no order of unknown machines', async () => {
+    cluster('home')
+    const message = 'wk-1 (10.0.0.4) does not answer: no route.'
+    world.plan = { ...plan, refusals: [{ rule: 'MachineUnreachable', message, overridable: false }] }
+    expect(await world.run('upgrade', 'talos', 'v1.13.9', '--yes')).toBe(3)
+    expect(world.err.slice(1)).toEqual([
+      `  MachineUnreachable: ${message}`,
+      '  --no-plan leaves the checks to the controller, which may reach what cannot be reached from here.',
+    ])
+    world.plan = { ...world.plan, order: plan.order.map(machine => ({ ...machine, from: 'unknown', loses: [] })) }
+    expect(await world.run('upgrade', 'talos', 'v1.13.9', '--plan')).toBe(3)
+    expect(world.out).toContain('Machines: cp-1, wk-1, wk-2; what runs on them is not known.')
+    expect(world.out).not.toContain(expect.stringContaining('GOES AWAY MEANWHILE'))
   })
 
   it('does not start what has nothing to do', async () => {

@@ -9,7 +9,7 @@ import { version } from './version.ts'
 
 /** All commands, with the kinds. `instead` replaces parts of the outside: the demo shows what the CLI says in its own way. */
 export const runWhole = (argv: readonly string[], instead: Partial<Outside> = {}): Promise<number> =>
-  runCli(argv, { ...realOutside(kinds, plan), ...instead }, startCommands)
+  runCli(argv, { ...realOutside(kinds, plan, instead.terminal), ...instead }, startCommands)
 
 const plan: Outside['plan'] = async (operation, { kubeconfig, context }) => {
   const kind = kinds.find(one => one.name === operation.spec.kind)

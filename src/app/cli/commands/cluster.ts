@@ -64,6 +64,7 @@ const addCluster = async (session: Session, name: string, options: AddOptions): 
     )
   }
   const { talosconfig, endpoints, expires } = await checkedTalosconfig(session, options)
+  const unasked = await mustBeTaken(session, options, talosconfig)
   const kubeconfig = options.managedKubeconfig === undefined ? undefined : await checkedKubeconfig(session, options.managedKubeconfig)
 
   // Everything that could be in the way is asked before the first write.
@@ -103,7 +104,8 @@ const addCluster = async (session: Session, name: string, options: AddOptions): 
 
   for (const secret of made) terminal.out(`${qualifiedName(SECRET, secret)} created`)
   terminal.out(`${qualifiedName(CLUSTER, name)} created`)
-  terminal.err(`Talos API: ${endpoints}; its certificate expires ${expires}.`)
+  terminal.err(`Talos API: ${endpoints}; the client certificate expires ${expires}.`)
+  if (unasked) terminal.err(`It could not be asked from here: ${unasked}. The controller asks it from where it runs.`)
   terminal.err(`See what Ichor finds with: ${outside.calledAs} cluster get ${name} -n ${namespace}`)
 }
 
@@ -137,6 +139,15 @@ const checkedTalosconfig = async (
   // Only the chosen context: the credentials of other clusters are none of this one's business.
   const talosconfig = writeTalosconfig({ contextName, endpoints: addresses, nodes, caPem, crtPem, keyPem })
   return { talosconfig, endpoints: (addresses.length > 0 ? addresses : nodes).join(', '), expires: notAfter.toISOString().slice(0, 10) }
+}
+
+/** Machines that refuse the talosconfig refuse the controller, too. Answers why they could not be asked, where they could not: they need not be reachable from here. */
+const mustBeTaken = async ({ outside }: Session, options: AddOptions, talosconfig: string): Promise<string | undefined> => {
+  const fault = await outside.probe(talosconfig)
+  if (fault?.kind !== 'wrongPeer' && fault?.kind !== 'unauthenticated' && fault?.kind !== 'forbidden') return fault?.message
+  throw new Stop('error', `${options.talosconfig}: the machines do not take it: ${fault.message}`, [
+    'It must be the talosconfig of this very cluster, with the role os:admin. Nothing was created.',
+  ])
 }
 
 const checkedKubeconfig = async ({ outside }: Session, path: string): Promise<string> => {

@@ -8,7 +8,7 @@ import { exitCodesText } from '../exit-codes.ts'
 import { envelopeFlags, kindFlags, positionalOf, specOf } from '../kind-flags.ts'
 import type { Output } from '../output.ts'
 import { outputOption, printObject, printValue } from '../output.ts'
-import { isIdle, isRefused, planLines } from '../plan-view.ts'
+import { isIdle, isRefused, mayDifferElsewhere, planLines, refusalTexts } from '../plan-view.ts'
 import { CLUSTER, OPERATION, qualifiedName } from '../resource-types.ts'
 import type { Answer, Session } from '../session.ts'
 import { confirm, must, notThere, operationOf, whoAmI } from '../session.ts'
@@ -98,7 +98,14 @@ const start = async (session: Session, kind: KindBlock, version: string | undefi
     } else {
       const refused = isRefused(result.value, complete.override)
       if (options.plan && (options.output === 'json' || options.output === 'yaml')) await printValue(outside, options.output, result.value)
-      else if (options.plan || refused || !options.yes) {
+      else if (refused && !options.plan)
+        throw new Stop('refused', `the checks refuse ${kind.name}${version ? ` ${version}` : ''} on cluster ${cluster}; nothing was started`, [
+          ...refusalTexts(result.value, complete.override),
+          mayDifferElsewhere(result.value)
+            ? '--no-plan leaves the checks to the controller, which may reach what cannot be reached from here.'
+            : '--plan shows the whole plan.',
+        ])
+      else if (options.plan || !options.yes) {
         const say = options.plan ? terminal.out : terminal.err
         for (const line of planLines(result.value, { colors: terminal.colors, override: complete.override })) say(line)
       }
@@ -108,10 +115,6 @@ const start = async (session: Session, kind: KindBlock, version: string | undefi
           'Nothing was started.',
         ])
       }
-      if (refused && !options.plan)
-        terminal.err(
-          'Nothing was started. --no-plan leaves the checks to the controller, which may reach what cannot be reached from here.',
-        )
       if (refused) return 'refused'
     }
     if (options.plan) return 'ok'
