@@ -118,7 +118,7 @@ describe('who is there', () => {
 })
 
 describe('an end in time', () => {
-  test('B167: a peer that accepts and says nothing (grpc/grpc-node#924)', async () => {
+  test('a peer that accepts and says nothing [B167 grpc/grpc-node#924]', async () => {
     const machine = await machineWith([talks])
     const passage = await startPassage(machine.port)
     onTestFinished(passage.stop)

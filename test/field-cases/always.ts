@@ -1,0 +1,195 @@
+// What is asserted in every case: watched while the story runs, whatever it is about.
+import { ANNOTATION, leaseName, operationHolder } from '../../src/api/names.ts'
+import type { OperationStatus } from '../../src/api/talos-operation.ts'
+import { CLUSTER, NAMESPACE, type Story } from '../../src/storm/story.ts'
+import type { JournalEntry } from '../../src/world/journal.ts'
+import type { Machine } from '../../src/world/machine.ts'
+import { RESOURCE } from '../../src/world/objects.ts'
+import { ICHOR } from '../../src/world/ports/home.ts'
+import type { KubeObject } from '../../src/world/store.ts'
+
+/** What a case does on purpose, and only that. */
+export type Allowed = {
+  /** How often an operation was tried: one, and one more for each retry. */
+  readonly attempts?: number
+  /** Times that a controller was killed: the answer of an installer may be lost with it. */
+  readonly deaths?: number
+  /** Machines that the case itself takes away. */
+  readonly away?: readonly string[]
+  /** One or two control planes, acknowledged: their restart is an outage. */
+  readonly apiOutage?: boolean
+  /** The pods of these are not drained: a single node, or the policy skip. */
+  readonly undrained?: boolean
+  /** The policy force: what would not be evicted is deleted. */
+  readonly deletes?: boolean
+  /** Machines that are broken in the end: their cordon stays. */
+  readonly keepsCordon?: readonly string[]
+}
+
+/** Acts of ours that take something away from somebody. */
+const TAKES = new Set(['reboot-requested', 'upgrade-requested', 'install-began', 'forfeit'])
+const FENCED = new Set(['install', 'reboot', 'upgrade', 'forfeitLeadership', 'cordon', 'evict', 'deletePod'])
+const MOST_BYTES = 64 * 1024
+
+export type Watch = {
+  /** What the case itself does to a machine, as a person at its console would: not to be laid at the controller's door. */
+  readonly byHand: (run: () => void) => void
+  /** Everything that was wrong, in the end; empty where nothing was. */
+  readonly verdict: () => readonly string[]
+}
+
+/** @param self The controller's own pod, which goes with its machine. */
+export const watchAlways = (story: Story, allowed: Allowed, self?: string): Watch => {
+  const { world } = story
+  const wrong: string[] = []
+  const told = new Set<string>()
+  let isByHand = false
+  let byHand = 0
+  const object = (what: string): void => {
+    if (told.has(what)) return
+    told.add(what)
+    wrong.push(`${((world.schedule.now() - begin) / 1000).toFixed(1)} ${what}`)
+  }
+  const begin = world.schedule.now()
+  const tries = allowed.attempts ?? 1
+
+  const isServing = (m: Machine): boolean => world.isUp(m) && m.staticPods && world.etcd.isConnected(world.member(m.index))
+  const controlPlanesAway = (): readonly string[] => world.machines.filter(m => m.role === 'controlplane' && !isServing(m)).map(m => m.name)
+
+  const atMostOneAway = (): void => {
+    if (allowed.apiOutage) return
+    const away = controlPlanesAway().filter(name => !allowed.away?.includes(name))
+    if (away.length > 1) object(`control planes away together: ${away.join(', ')}`)
+  }
+
+  const podsOn = (node: string): readonly string[] =>
+    world.store
+      .list(RESOURCE.pods)
+      .items.filter(pod => {
+        const owner = pod.metadata.ownerReferences?.find(o => o.controller)?.kind
+        const phase = (pod.status as { phase?: string } | undefined)?.phase
+        const isHere = (pod.spec as { nodeName?: string }).nodeName === node
+        return isHere && owner !== 'DaemonSet' && owner !== 'Node' && phase !== 'Succeeded' && phase !== 'Failed'
+      })
+      .map(pod => pod.metadata.name)
+
+  const watchEntry = ({ machine: name, what, detail }: JournalEntry): void => {
+    atMostOneAway()
+    if (what === 'pod-deleted' && !allowed.deletes) object(`${name}: ${detail} was deleted instead of evicted`)
+    if (isByHand || !TAKES.has(what)) return
+    const machine = world.machine(name)
+    if (machine.role === 'controlplane') {
+      const others = controlPlanesAway().filter(other => other !== name)
+      if (others.length > 0) object(`${what} on ${name} while ${others.join(', ')} was away`)
+    }
+    if ((what === 'reboot-requested' || what === 'upgrade-requested') && !allowed.undrained) {
+      const left = podsOn(name).filter(pod => pod !== self)
+      if (left.length > 0) object(`${what} on ${name} with pods still on it: ${left.join(', ')}`)
+    }
+  }
+  world.journal.onEntry(watchEntry)
+
+  world.calls.intercept(({ port, name, target }) => {
+    if ((port === 'talos' || port === 'kube') && FENCED.has(name)) {
+      const lease = world.store.get(RESOURCE.leases, NAMESPACE, leaseName(CLUSTER))
+      const holder = (lease?.spec as { holderIdentity?: string } | undefined)?.holderIdentity ?? ''
+      const operations = world.store.list(ICHOR.operations).items
+      if (!operations.some(o => operationHolder(NAMESPACE, o.metadata.name) === holder))
+        object(`${name} on ${target} without the cluster lock`)
+    }
+    return undefined
+  })
+
+  const secrets = (): readonly string[] =>
+    world.store.list(RESOURCE.secrets).items.flatMap(secret => Object.values((secret.data ?? {}) as Record<string, string>))
+  const watchObject = (what: string, found: KubeObject): void => {
+    const text = JSON.stringify(found)
+    if (text.length > MOST_BYTES) object(`${what} ${found.metadata.name} has ${text.length} bytes`)
+    if (/-----BEGIN|\beyJ[\w-]{10}/.test(text) || secrets().some(secret => secret !== '' && text.includes(secret)))
+      object(`${what} ${found.metadata.name} carries a secret`)
+  }
+  const watchStatus = ({ phase, message, waiting, failureReason }: OperationStatus): void => {
+    if (phase !== undefined && !message) object(`the operation is ${phase} without a word`)
+    if (waiting && !waiting.since) object(`it waits for ${waiting.for}, since nobody knows when`)
+    if (phase === 'Paused' && failureReason !== undefined && (message?.length ?? 0) < 20) object(`${failureReason}: ${message}`)
+  }
+  let events = 0
+  const writes: number[] = []
+  for (const resource of [ICHOR.operations, ICHOR.machines, ICHOR.clusters, RESOURCE.events]) {
+    world.store.watch(resource, undefined, event => {
+      watchObject(resource, event.object)
+      if (resource === RESOURCE.events && event.type === 'ADDED') events++
+      if (resource !== ICHOR.operations) return
+      const now = world.schedule.now()
+      writes.push(now)
+      while ((writes[0] ?? now) < now - 60_000) writes.shift()
+      if (writes.length > 120) object('an operation was written more than 120 times in a minute')
+      watchStatus((event.object['status'] ?? {}) as OperationStatus)
+    })
+  }
+
+  const inTheEnd = (): void => {
+    const count = (what: string, name: string): number => world.journal.of(what, name).length
+    for (const { name } of world.machines) {
+      const installs = count('install-began', name) - count('install-cut', name)
+      if (installs > tries + (allowed.deaths ?? 0)) object(`${name}: ${installs} installs in ${tries} tries`)
+      const reboots = count('reboot-requested', name) + count('upgrade-requested', name)
+      if (reboots > tries + byHand) object(`${name}: ${reboots} reboots in ${tries} tries`)
+      cordonOf(name)
+    }
+    if (events > 20 + 6 * tries * world.machines.length + 10 * (allowed.deaths ?? 0)) object(`${events} events`)
+    const operations = world.store.list(ICHOR.operations).items
+    const statuses = operations.map(o => (o['status'] ?? {}) as OperationStatus)
+    if (statuses.length > 0 && statuses.every(s => s.failureReason === 'PreflightRefused')) refused()
+    for (const operation of operations) {
+      const status = (operation['status'] ?? {}) as OperationStatus
+      if (status.phase === 'Completed') completed(status, operation)
+    }
+  }
+
+  const cordonOf = (name: string): void => {
+    const node = world.store.get(RESOURCE.nodes, '', name)
+    if (!node) return
+    const isCordoned = (node.spec as { unschedulable?: boolean }).unschedulable === true
+    const isOurs = node.metadata.annotations?.[ANNOTATION.cordonedBy] !== undefined
+    const foreign = world.journal
+      .entries()
+      .filter(e => e.machine === name && e.detail === 'by a person' && (e.what === 'cordon' || e.what === 'uncordon'))
+    const isForeign = foreign.at(-1)?.what === 'cordon'
+    if (isForeign && !isCordoned) object(`${name}: a person's cordon was lifted`)
+    if (isOurs && !allowed.keepsCordon?.includes(name)) object(`${name}: our cordon was left behind`)
+    if (isCordoned && !isForeign && !isOurs) object(`${name}: it is cordoned and nobody says by whom`)
+  }
+
+  const refused = (): void => {
+    const touched = world.journal
+      .entries()
+      .filter(e => TAKES.has(e.what) || (e.detail === 'by Ichor' && e.what.includes('cordon')) || e.what === 'pulled')
+    for (const { what, machine } of touched) object(`refused, and yet ${what} on ${machine}`)
+    const lease = world.store.get(RESOURCE.leases, NAMESPACE, leaseName(CLUSTER))
+    if ((lease?.spec as { holderIdentity?: string } | undefined)?.holderIdentity) object('refused, and yet it holds the cluster lock')
+  }
+
+  const completed = (status: OperationStatus, operation: KubeObject): void => {
+    const { version } = (operation.spec as { talos: { version: string } }).talos
+    for (const target of status.machines ?? []) {
+      const machine = world.machines.find(m => m.name === target.node || m.hostname === target.hostname)
+      const runs = machine?.disk.slots[machine.disk.booted]?.version
+      if (target.phase === 'Completed' && runs !== version) object(`Completed, but ${target.hostname} runs ${runs}`)
+      if (target.phase !== 'Completed' && target.phase !== 'Skipped') object(`Completed, but ${target.hostname} is ${target.phase}`)
+    }
+  }
+
+  return {
+    byHand: run => {
+      isByHand = true
+      byHand++
+      run()
+      isByHand = false
+    },
+    verdict: () => {
+      inTheEnd()
+      return wrong
+    },
+  }
+}

@@ -1,0 +1,128 @@
+import { describe, expect, it } from 'vitest'
+import { ANNOTATION } from '../../src/api/names.ts'
+import { RESOURCE } from '../../src/world/objects.ts'
+import { NAME, play, playWithDeaths, type Run } from './play.ts'
+
+const spec = { talos: { version: 'v1.13.9' } }
+const onWorker1 = { name: 'db', replicas: 1, budget: { minAvailable: 1 }, on: [3] }
+
+describe('a budget that is never met [B040 siderolabs/talos#9882]', () => {
+  const told = { cluster: { workloads: [onWorker1] }, spec: { ...spec, drain: { timeout: '2m' } } }
+
+  it('ends the drain with the name of pod and budget; the machine is given back and not rebooted', async () => {
+    const { run, end } = await playWithDeaths(told)
+    expect(end).toEqual({
+      phase: 'Paused',
+      reason: 'DrainBlocked',
+      machines: [
+        'cp-1 v1.13.9 Completed',
+        'cp-2 v1.13.9 Completed',
+        'cp-3 v1.13.9 Completed',
+        'wk-1 v1.13.5 Failed',
+        'wk-2 v1.13.5 Pending',
+      ],
+    })
+    expect(run.status().message).toMatch(
+      /^wk-1: drain did not end within 2m: pod default\/db-\w+-\w+ is held by PodDisruptionBudget db \(allowed disruptions 0\)/,
+    )
+    expect(run.world.journal.of('reboot-requested', 'wk-1')).toEqual([])
+    expect(run.world.journal.of('pulled', 'wk-2')).toEqual([])
+  })
+
+  it('only the policy force goes past it, after the timeout', async () => {
+    const { run, end } = await playWithDeaths(
+      { ...told, spec: { ...spec, drain: { policy: 'force', timeout: '2m' } }, allowed: { deletes: true } },
+      3,
+    )
+    expect(end.phase).toBe('Completed')
+    const [first] = run.world.journal.of('pod-deleted')
+    const [cordon] = run.world.journal.of('cordon', 'wk-1')
+    expect((first?.at ?? 0) - (cordon?.at ?? 0)).toBeGreaterThan(119_000)
+  })
+})
+
+describe("somebody else's cordon [B046 rancher/system-upgrade-controller#341, siderolabs/talos-controller-manager#31]", () => {
+  it('stays, and the status says that it was there before', async () => {
+    const { run, end } = await playWithDeaths({ spec, arrange: ({ world }) => world.userCordon('wk-2') })
+    expect(end.phase).toBe('Completed')
+    expect(end.machines.at(-1)).toBe('wk-2 v1.13.9 Completed cordoned')
+    expect(run.status().machines?.find(t => t.node === 'wk-2')?.before?.cordoned).toBe(true)
+  })
+
+  const whileAway = (run: Run, act: () => void): void => {
+    run.world.journal.onEntry(entry => {
+      if (entry.machine === 'wk-1' && entry.what === 'down') act()
+    })
+  }
+
+  it('stays too when it comes while the machine is away', async () => {
+    const { end } = await playWithDeaths(
+      {
+        spec: { ...spec, drain: { policy: 'skip' } },
+        allowed: { undrained: true },
+        arrange: run => whileAway(run, () => run.world.userCordon('wk-1')),
+      },
+      3,
+    )
+    expect(end.machines.at(-2)).toBe('wk-1 v1.13.9 Completed cordoned')
+  })
+
+  it('and when a person takes ours over by removing its mark', async () => {
+    const { end } = await play({
+      spec,
+      arrange: run =>
+        whileAway(run, () => {
+          run.world.userCordon('wk-1')
+          const node = run.world.store.get(RESOURCE.nodes, '', 'wk-1')
+          if (!node) throw new Error('wk-1 has a Node')
+          const { [ANNOTATION.cordonedBy]: _, ...annotations } = node.metadata.annotations ?? {}
+          run.world.store.update(RESOURCE.nodes, { ...node, metadata: { ...node.metadata, annotations } })
+        }),
+    })
+    expect(end.machines.at(-2)).toBe('wk-1 v1.13.9 Completed cordoned')
+  })
+})
+
+describe('a single node, and Ichor on it [B054 home-operations/tuppr#310, home-operations/tuppr#65]', () => {
+  const self = { namespace: 'ichor-system', pod: 'ichor-0', node: 'cp-1' }
+  const cluster = { controlPlanes: 1, workers: 0, self, workloads: [{ name: 'ichor-0', namespace: 'ichor-system', bare: true, on: [0] }] }
+
+  it('is not drained; the pod goes with its machine and goes on when it is back', async () => {
+    const { run, end } = await playWithDeaths({
+      cluster,
+      spec: { ...spec, acknowledge: ['api-outage'] },
+      allowed: { apiOutage: true, undrained: true },
+    })
+    expect(end).toEqual({ phase: 'Completed', reason: undefined, machines: ['cp-1 v1.13.9 Completed'] })
+    expect(run.status().preflight?.notes?.join()).toContain(
+      'Single node: it is neither cordoned nor drained, and the Kubernetes API is away while it reboots.',
+    )
+    expect(run.world.calls.counts().get('kube.evict')).toBeUndefined()
+    expect(run.world.calls.counts().get('kube.cordon')).toBeUndefined()
+  })
+
+  it('dies with its machine and is started by it: one install, one reboot', async () => {
+    const { run, end } = await play({
+      cluster,
+      spec: { ...spec, acknowledge: ['api-outage'] },
+      allowed: { apiOutage: true, undrained: true },
+      arrange: run => {
+        run.world.journal.onEntry(({ what }) => {
+          if (what === 'down') run.process().kill()
+          if (what === 'node-boot') run.restart()
+        })
+      },
+    })
+    expect(end.phase).toBe('Completed')
+    expect(run.world.journal.of('install-began')).toHaveLength(1)
+    expect(run.world.journal.of('down')).toHaveLength(1)
+  })
+
+  it('without a word on the outage it is refused', async () => {
+    const { run, end } = await play({ cluster, spec })
+    expect(end).toMatchObject({ phase: 'Paused', reason: 'PreflightRefused' })
+    expect(run.status().preflight?.refusals.map(r => r.rule)).toEqual(['QuorumWouldBeLost'])
+    expect(run.status().message).toContain('--acknowledge api-outage')
+    expect(run.operation(NAME)?.status.machines).toBeUndefined()
+  })
+})
