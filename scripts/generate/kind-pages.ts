@@ -87,7 +87,7 @@ const notes = (step: Step, kind: DocumentedKind): string[] => {
     ...(step.act?.disruptive ? ['disruptive: leadership and lock are read again right before it'] : []),
     ...(step.act?.long ? ['takes minutes, runs beside the others'] : []),
     ...(guarded ? [`what allows it must hold for ${guarded}`] : []),
-    ...(stable ? [`must hold for ${stable}`] : []),
+    ...(stable ? [stable === '0s' ? 'must hold for as long as spec says' : `must hold for ${stable}`] : []),
     ...(step.milestone ? ['cannot be undone: what comes before it is history then'] : []),
     ...(step.commits ? ['from here the machine is carried to its end, whatever is asked'] : []),
   ]

@@ -16,7 +16,8 @@ export const REASONS = {
   DrainTimeout: 'Pods or their volumes did not leave the node within the drain time.',
   ImageNotFound: 'The installer image does not exist in the registry.',
   SchematicMismatch: 'The image to install does not carry the schematic (system extensions) that the machine runs.',
-  InstallFailed: 'The Talos installer ended with an error. The machine still runs what it ran before.',
+  InstallFailed:
+    'The installer image could not be pulled in time, or the installer ended with an error. The machine still runs what it ran before.',
   RebootTimeout: 'The machine took the reboot but did not come back with a new boot id within the time allowed.',
   BootedOldVersion: 'The machine rebooted into the version it had before: the new one did not start and Talos fell back.',
   VersionMismatch: 'The machine runs another version or schematic than the one that was installed.',

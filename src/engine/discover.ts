@@ -11,13 +11,19 @@ import type { Clock } from '../ports/clock.ts'
 import type { Connections } from '../ports/connections.ts'
 import type { Fault, Result } from '../ports/fault.ts'
 import type { Home, Key } from '../ports/home.ts'
-import type { ClusterAddons, NodeFacts } from '../ports/kube.ts'
+import type { ClusterAddons, Kube, NodeFacts } from '../ports/kube.ts'
 import type { ClusterMember, EtcdView, MachineFacts, Talos } from '../ports/talos.ts'
 import { readLock } from './cluster-lock.ts'
 import type { Log } from './log.ts'
 import type { Next } from './queue.ts'
 
-export type Discoverer = { readonly home: Home; readonly connections: Connections; readonly clock: Clock; readonly log: Log; readonly discoverMs: number }
+export type Discoverer = {
+  readonly home: Home
+  readonly connections: Connections
+  readonly clock: Clock
+  readonly log: Log
+  readonly discoverMs: number
+}
 
 type Seen = { readonly machine: TalosMachine; readonly facts: Result<MachineFacts> }
 
@@ -31,25 +37,53 @@ export const discover = async (engine: Discoverer, key: Key): Promise<Next> => {
   const members = await membersOf(talos.value)
   if (!members.ok) return report(engine, cluster, notReachable(engine, cluster, members.fault))
 
+  const clusterID = await clusterIDOf(talos.value, members.value)
+  const twin = clusterID ? await twinOf(engine, cluster, clusterID) : undefined
+  if (clusterID && twin) return report(engine, cluster, duplicate(engine, cluster, clusterID, twin))
+
   const known = await engine.home.machines(key)
   if (!known.ok) return { failed: true }
   const kube = await engine.connections.kube(cluster)
-  const nodes = kube.ok ? await kube.value.nodes() : kube
-  const addons = kube.ok ? await kube.value.addons() : kube
+  const [nodes, addons] = kube.ok ? await Promise.all([kube.value.nodes(), kube.value.addons()]) : [kube, kube]
 
-  const seen: Seen[] = []
-  for (const member of members.value) {
-    const one = await registered(engine, cluster, known.value, member, talos.value)
-    if (one) seen.push(one)
-  }
-  for (const machine of known.value.filter((m) => !seen.some((s) => s.machine.metadata.name === m.metadata.name))) {
-    seen.push({ machine, facts: await talos.value.machine(machine.spec.address) })
-  }
+  // One that does not answer costs its whole deadline: all are asked at once.
+  const answers = await Promise.all(members.value.map(member => registered(engine, cluster, known.value, member, talos.value)))
+  const listed = answers.filter(one => one !== undefined)
+  const others = known.value.filter(m => !listed.some(s => s.machine.metadata.name === m.metadata.name))
+  const seen: readonly Seen[] = [
+    ...listed,
+    ...(await Promise.all(others.map(async machine => ({ machine, facts: await talos.value.machine(machine.spec.address) })))),
+  ]
   for (const { machine, facts } of seen) await describe(engine, machine, facts, nodes.ok ? nodes.value : undefined)
+  if (kube.ok && nodes.ok) await sweepCordons(engine, cluster, kube.value, nodes.value)
 
-  const controlPlane = seen.find((s) => s.machine.spec.role === 'controlplane' && s.facts.ok)
+  const controlPlane = seen.find(s => s.machine.spec.role === 'controlplane' && s.facts.ok)
   const etcd = controlPlane ? await talos.value.etcd(controlPlane.machine.spec.address) : undefined
   return report(engine, cluster, await summary(engine, cluster, talos.value, seen, nodes, addons, etcd))
+}
+
+/** The id that the cluster has for Talos, from the first member that answers. */
+const clusterIDOf = async (talos: Talos, members: readonly ClusterMember[]): Promise<string | undefined> => {
+  for (const { addresses } of members) {
+    const facts = addresses[0] === undefined ? undefined : await talos.machine(addresses[0])
+    if (facts?.ok) return facts.value.clusterID || undefined
+  }
+  return undefined
+}
+
+/** A cordon that was left by an operation which no longer exists is nobody's: it is lifted where the Node is Ready. */
+const sweepCordons = async (engine: Discoverer, cluster: TalosCluster, kube: Kube, nodes: readonly NodeFacts[]): Promise<void> => {
+  const marked = nodes.filter(n => n.annotations[ANNOTATION.cordonedBy] !== undefined && n.ready)
+  if (marked.length === 0) return
+  const operations = await engine.home.operations(cluster.metadata.namespace)
+  if (!operations.ok) return
+  const known = new Set(operations.value.map(o => o.metadata.uid))
+  for (const node of marked) {
+    if (known.has(node.annotations[ANNOTATION.cordonedBy] ?? '')) continue
+    const lifted = await kube.uncordon(node)
+    if (lifted.ok)
+      engine.log.info('uncordoned a Node whose operation no longer exists', { node: node.name, cluster: cluster.metadata.name })
+  }
 }
 
 /** Asks the endpoints of the talosconfig one after the other: the first that answers knows all members. */
@@ -59,25 +93,39 @@ const membersOf = async (talos: Talos): Promise<Result<readonly ClusterMember[]>
     last = await talos.members(endpoint)
     if (last.ok && last.value.length > 0) return last
   }
-  return last.ok ? { ok: false, fault: { kind: 'unknown', message: 'Talos knows no members of the cluster: is cluster discovery switched off? Write TalosMachines by hand.' } } : last
+  return last.ok
+    ? {
+        ok: false,
+        fault: {
+          kind: 'unknown',
+          message: 'Talos knows no members of the cluster: is cluster discovery switched off? Write TalosMachines by hand.',
+        },
+      }
+    : last
 }
 
 /** The TalosMachine of a member: found by identity, else by address, else created. The name stays even when host name and address change. */
-const registered = async (engine: Discoverer, cluster: TalosCluster, known: readonly TalosMachine[], member: ClusterMember, talos: Talos): Promise<Seen | undefined> => {
+const registered = async (
+  engine: Discoverer,
+  cluster: TalosCluster,
+  known: readonly TalosMachine[],
+  member: ClusterMember,
+  talos: Talos,
+): Promise<Seen | undefined> => {
   const address = member.addresses[0]
   if (address === undefined) return undefined
   const facts = await talos.machine(address)
   const nodeID = facts.ok ? facts.value.nodeID : member.nodeID
   const machine =
-    known.find((m) => m.status.nodeID === nodeID && nodeID !== '') ?? known.find((m) => m.spec.address === address && (m.status.nodeID === undefined || m.status.nodeID === nodeID))
+    known.find(m => m.status.nodeID === nodeID && nodeID !== '') ??
+    known.find(m => m.spec.address === address && (m.status.nodeID === undefined || m.status.nodeID === nodeID))
   const spec: TalosMachineSpec = { ...machine?.spec, clusterRef: { name: cluster.metadata.name }, address, role: member.role }
   if (!machine) {
     const name = machineName(member.hostname, nodeID)
-    const created = await engine.home.createMachine(
-      { namespace: cluster.metadata.namespace, name },
-      spec,
-      { labels: { [LABEL.cluster]: cluster.metadata.name }, annotations: { [ANNOTATION.hostname]: member.hostname } },
-    )
+    const created = await engine.home.createMachine({ namespace: cluster.metadata.namespace, name }, spec, {
+      labels: { [LABEL.cluster]: cluster.metadata.name },
+      annotations: { [ANNOTATION.hostname]: member.hostname },
+    })
     if (!created.ok) {
       engine.log.warn('a TalosMachine could not be created', { machine: name, fault: created.fault.message })
       return undefined
@@ -89,12 +137,21 @@ const registered = async (engine: Discoverer, cluster: TalosCluster, known: read
   return { machine: moved.ok ? moved.value : machine, facts }
 }
 
-const describe = async (engine: Discoverer, machine: TalosMachine, facts: Result<MachineFacts>, nodes: readonly NodeFacts[] | undefined): Promise<void> => {
+const describe = async (
+  engine: Discoverer,
+  machine: TalosMachine,
+  facts: Result<MachineFacts>,
+  nodes: readonly NodeFacts[] | undefined,
+): Promise<void> => {
   const now = engine.clock.now()
   const node = facts.ok && nodes ? nodeOf(nodes, facts.value.nodename) : undefined
   const up = facts.ok && facts.value.stage === 'running' && facts.value.ready
   const reason = !facts.ok ? 'Unreachable' : up ? 'Running' : 'NotReady'
-  const message = !facts.ok ? facts.fault.message : up ? 'Running and ready.' : `Stage ${facts.value.stage}${facts.value.unmet.length > 0 ? `; ${facts.value.unmet.join('; ')}` : ''}.`
+  const message = !facts.ok
+    ? facts.fault.message
+    : up
+      ? 'Running and ready.'
+      : `Stage ${facts.value.stage}${facts.value.unmet.length > 0 ? `; ${facts.value.unmet.join('; ')}` : ''}.`
   const status: TalosMachineStatus = {
     ...machine.status,
     observedGeneration: machine.metadata.generation,
@@ -112,11 +169,21 @@ const describe = async (engine: Discoverer, machine: TalosMachine, facts: Result
           ...(node ? { kubeletVersion: node.kubeletVersion } : {}),
         }
       : {}),
-    conditions: [condition(machine.status.conditions, machine.metadata.generation, now, facts.ok ? (up ? 'True' : 'False') : 'Unknown', reason, message)],
+    conditions: [
+      condition(
+        machine.status.conditions,
+        machine.metadata.generation,
+        now,
+        facts.ok ? (up ? 'True' : 'False') : 'Unknown',
+        reason,
+        message,
+      ),
+    ],
   }
   if (sameValue(status, machine.status)) return
   const written = await engine.home.writeMachineStatus(machine, status)
-  if (!written.ok && written.fault.kind !== 'conflict') engine.log.info('the status of a TalosMachine could not be written', { machine: machine.metadata.name, fault: written.fault.message })
+  if (!written.ok && written.fault.kind !== 'conflict')
+    engine.log.info('the status of a TalosMachine could not be written', { machine: machine.metadata.name, fault: written.fault.message })
 }
 
 /** To the minute, so that a healthy machine is written once a minute and not at every look. */
@@ -132,30 +199,38 @@ const summary = async (
   etcd: Result<EtcdView> | undefined,
 ): Promise<TalosClusterStatus> => {
   const now = engine.clock.now()
-  const facts = seen.flatMap((s) => (s.facts.ok ? [s.facts.value] : []))
-  const ready = facts.filter((f) => f.stage === 'running' && f.ready).length
+  const facts = seen.flatMap(s => (s.facts.ok ? [s.facts.value] : []))
+  const ready = facts.filter(f => f.stage === 'running' && f.ready).length
   const lock = await readLock(engine.home, cluster.metadata.namespace, cluster.metadata.name)
   const clusterID = facts[0]?.clusterID
-  const twin = clusterID ? await twinOf(engine, cluster, clusterID) : undefined
-  const range = (versions: readonly string[]): { lowest: string; highest: string } | undefined => versionSpan(versions.filter((v) => v !== ''))
+  const range = (versions: readonly string[]): { lowest: string; highest: string } | undefined =>
+    versionSpan(versions.filter(v => v !== ''))
   const allUp = ready === seen.length
-  const [status, reason, message] = twin
-    ? (['False', 'DuplicateCluster', `TalosCluster ${twin} is the same cluster (Talos cluster id ${clusterID}). Delete one of the two.`] as const)
-    : !nodes.ok
-      ? (['False', 'KubernetesUnreachable', nodes.fault.message] as const)
-      : allUp
-        ? (['True', 'Healthy', `All ${seen.length} machines are running and ready.`] as const)
-        : (['False', 'MachinesNotReady', `${seen.length - ready} of ${seen.length} machines are not ready.`] as const)
+  const [status, reason, message] = !nodes.ok
+    ? (['False', 'KubernetesUnreachable', nodes.fault.message] as const)
+    : allUp
+      ? (['True', 'Healthy', `All ${seen.length} machines are running and ready.`] as const)
+      : (['False', 'MachinesNotReady', `${seen.length - ready} of ${seen.length} machines are not ready.`] as const)
   const { lock: _, ...rest } = cluster.status
   return {
     ...rest,
     observedGeneration: cluster.metadata.generation,
     ...(clusterID ? { clusterID } : {}),
-    ...optional('talos', range(facts.map((f) => f.version))),
-    ...optional('kubernetes', nodes.ok ? range(nodes.value.map((n) => n.kubeletVersion)) : undefined),
+    ...optional('talos', range(facts.map(f => f.version))),
+    ...optional('kubernetes', nodes.ok ? range(nodes.value.map(n => n.kubeletVersion)) : undefined),
     ...optional('etcd', etcd?.ok ? range([etcd.value.status.protocolVersion]) : undefined),
-    ...(addons.ok ? { ...optional('cilium', addons.value.cilium?.version), kubeProxy: addons.value.kubeProxy ? ('enabled' as const) : ('disabled' as const) } : {}),
-    machines: { total: seen.length, controlPlanes: seen.filter((s) => s.machine.spec.role === 'controlplane').length, ready, summary: `${ready}/${seen.length}` },
+    ...(addons.ok
+      ? {
+          ...optional('cilium', addons.value.cilium?.version),
+          kubeProxy: addons.value.kubeProxy ? ('enabled' as const) : ('disabled' as const),
+        }
+      : {}),
+    machines: {
+      total: seen.length,
+      controlPlanes: seen.filter(s => s.machine.spec.role === 'controlplane').length,
+      ready,
+      summary: `${ready}/${seen.length}`,
+    },
     ...optional('etcdMembers', etcd?.ok ? etcd.value.members.length : undefined),
     ...(lock.ok && lock.value && lock.value.holder !== '' ? { lock: { holder: lock.value.holder, since: lock.value.acquireTime } } : {}),
     credentialExpires: iso(talos.credentialExpires),
@@ -163,18 +238,36 @@ const summary = async (
   }
 }
 
+const duplicate = (engine: Discoverer, cluster: TalosCluster, clusterID: string, twin: string): TalosClusterStatus => ({
+  ...cluster.status,
+  observedGeneration: cluster.metadata.generation,
+  clusterID,
+  conditions: [
+    condition(
+      cluster.status.conditions,
+      cluster.metadata.generation,
+      engine.clock.now(),
+      'False',
+      'DuplicateCluster',
+      `TalosCluster ${twin} is the same cluster (Talos cluster id ${clusterID}). Delete one of the two.`,
+    ),
+  ],
+})
+
 /** The older TalosCluster of the same Talos cluster, if there is one. */
 const twinOf = async (engine: Discoverer, cluster: TalosCluster, clusterID: string): Promise<string | undefined> => {
   const all = await engine.home.clusters()
   if (!all.ok) return undefined
-  const twin = all.value.find((c) => c.metadata.uid !== cluster.metadata.uid && c.status.clusterID === clusterID && age(c) < age(cluster))
+  const twin = all.value.find(c => c.metadata.uid !== cluster.metadata.uid && c.status.clusterID === clusterID && age(c) < age(cluster))
   return twin && `${twin.metadata.namespace}/${twin.metadata.name}`
 }
 
 const notReachable = (engine: Discoverer, cluster: TalosCluster, fault: Fault): TalosClusterStatus => ({
   ...cluster.status,
   observedGeneration: cluster.metadata.generation,
-  conditions: [condition(cluster.status.conditions, cluster.metadata.generation, engine.clock.now(), 'False', 'TalosUnreachable', fault.message)],
+  conditions: [
+    condition(cluster.status.conditions, cluster.metadata.generation, engine.clock.now(), 'False', 'TalosUnreachable', fault.message),
+  ],
 })
 
 const report = async (engine: Discoverer, cluster: TalosCluster, status: TalosClusterStatus): Promise<Next> => {
@@ -185,11 +278,26 @@ const report = async (engine: Discoverer, cluster: TalosCluster, status: TalosCl
   return { againMs: engine.discoverMs }
 }
 
-const condition = (before: readonly Condition[] | undefined, generation: number, now: number, status: Condition['status'], reason: string, message: string): Condition => {
-  const old = before?.find((c) => c.type === 'Ready')
-  return { type: 'Ready', status, reason, message, observedGeneration: generation, lastTransitionTime: old?.status === status ? old.lastTransitionTime : iso(now) }
+const condition = (
+  before: readonly Condition[] | undefined,
+  generation: number,
+  now: number,
+  status: Condition['status'],
+  reason: string,
+  message: string,
+): Condition => {
+  const old = before?.find(c => c.type === 'Ready')
+  return {
+    type: 'Ready',
+    status,
+    reason,
+    message,
+    observedGeneration: generation,
+    lastTransitionTime: old?.status === status ? old.lastTransitionTime : iso(now),
+  }
 }
 
-const optional = <K extends string, T>(key: K, value: T | undefined): { readonly [P in K]?: T } => (value === undefined ? {} : ({ [key]: value } as { readonly [P in K]?: T }))
+const optional = <K extends string, T>(key: K, value: T | undefined): { readonly [P in K]?: T } =>
+  value === undefined ? {} : ({ [key]: value } as { readonly [P in K]?: T })
 
 const age = ({ metadata }: TalosCluster): string => `${metadata.creationTimestamp}/${metadata.uid}`

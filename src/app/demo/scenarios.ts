@@ -105,7 +105,7 @@ const controllerKilled: Scenario = async stage => {
     screen.say(
       `What you see: nothing but time was lost. Every machine runs ${options.to} and was rebooted exactly once, ${first.machine} too.`,
     )
-    screen.say('What to do: nothing. In a cluster the Deployment starts the new controller by itself.')
+    screen.say('What to do: nothing. In a cluster whatever runs the controller, a Deployment for example, starts the new one by itself.')
   }
   return flaws
 }

@@ -11,7 +11,7 @@ const establishedWithinMs = 60_000
 
 export const installCommand = (shell: Shell): Command => {
   const install = group('install', "Install Ichor's resource types (CRDs), or bring them up to date").addOption(
-    new Option('--crds-only', 'only the resource types; the controller itself comes by its Helm chart').makeOptionMandatory(),
+    new Option('--crds-only', 'only the resource types; the controller is run by ichor controller').makeOptionMandatory(),
   )
   withExamples(install, shell, ['install --crds-only'])
   return works(install, shell, session => installCrds(session))

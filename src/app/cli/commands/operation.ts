@@ -1,3 +1,4 @@
+import type { OperationStatus } from '../../../api/talos-operation.ts'
 import type { Command } from 'commander'
 import { ANNOTATION } from '../../../api/names.ts'
 import { isFinished } from '../../../api/phases.ts'
@@ -91,7 +92,7 @@ const pauseOperation = async (session: Session, name: string): Promise<void> => 
   const { spec, status } = operationOf(await openOperation(session, name, 'paused'))
   if (spec.paused) return terminal.out(`${qualifiedName(OPERATION, name)} is paused already`)
   await change(session, name, 'pause', { spec: { paused: true } })
-  const open = (status.machines ?? []).filter(machine => machine.phase === 'Running').map(machine => machine.name)
+  const open = openMachines(status)
   terminal.out(`${qualifiedName(OPERATION, name)} paused`)
   terminal.err(
     open.length > 0
@@ -154,6 +155,9 @@ const cancelOperation = async (session: Session, name: string, options: WaitOpti
   return after.ok && exitOf(operationOf(after.value)) === 'stopped' && operationOf(after.value).status.phase === 'Cancelled' ? 'ok' : exit
 }
 
+const openMachines = (status: OperationStatus): readonly string[] =>
+  (status.machines ?? []).filter(machine => machine.phase === 'Running').map(machine => machine.name)
+
 const deleteOperation = async (session: Session, name: string, yes: boolean | undefined): Promise<void> => {
   const { terminal } = session
   const { spec, status } = operationOf(await mustGet(session, OPERATION, name))
@@ -168,7 +172,8 @@ const deleteOperation = async (session: Session, name: string, yes: boolean | un
   const result = await session.api.delete(OPERATION, session.namespace, name)
   if (!result.ok && result.fault.kind !== 'notFound') must(session, result, `delete operation ${name}`)
   terminal.out(`${qualifiedName(OPERATION, name)} deleted`)
-  if (!isOver) terminal.err('A machine that is open is brought to a safe point before the operation is gone.')
+  const open = openMachines(status)
+  if (!isOver && open.length > 0) terminal.err(`${open.join(', ')} is brought to a safe point before the operation is gone.`)
 }
 
 /** The operation, unless it is over: then there is nothing to steer. */
