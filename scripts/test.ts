@@ -2,9 +2,10 @@
 // With arguments (`npm test -- src/core`) only the tests that vitest picks by them.
 // ICHOR_REQUIRE_REAL_PARTS=1, as CI sets it, makes a failure of a real program that cannot be had.
 import { spawn } from 'node:child_process'
-import { existsSync, mkdirSync, readFileSync, rmSync } from 'node:fs'
-import { delimiter, join, relative } from 'node:path'
+import { existsSync, mkdirSync, rmSync } from 'node:fs'
+import { delimiter, join } from 'node:path'
 import { realPart, realPartNames } from '../test/real/parts.ts'
+import { readVitestReport } from './vitest-report.ts'
 
 interface Check {
   name: string
@@ -68,28 +69,12 @@ async function runTests(): Promise<void> {
   const code = await run(['vitest', 'run', '--reporter=default', '--reporter=json', `--outputFile.json=${reportPath}`, ...filters])
   if (!existsSync(reportPath)) return fail('vitest ended without a report')
 
-  const report = JSON.parse(readFileSync(reportPath, 'utf8')) as {
-    testResults: {
-      name: string
-      status: string
-      message: string
-      assertionResults: { status: string; fullName: string; ancestorTitles: string[]; title: string }[]
-    }[]
-  }
+  const report = readVitestReport(reportPath, root)
   const failedBefore = counts.failed
-  for (const file of report.testResults) {
-    const path = relative(root, file.name)
-    const withStatus = (status: string) => file.assertionResults.filter(test => test.status === status)
-    const failed = withStatus('failed')
-    counts.passed += withStatus('passed').length
-    for (const test of failed) fail(`${path}: ${test.fullName}`)
-    if (file.status === 'failed' && failed.length === 0) fail(`${path}: ${file.message.split('\n')[0] || 'could not be run'}`)
-
-    const skipped = file.assertionResults.filter(test => test.status !== 'passed' && test.status !== 'failed')
-    counts.skipped += skipped.length
-    const names = new Set(skipped.map(test => test.ancestorTitles[0] ?? test.title))
-    if (skipped.length > 0) skips.push(`${skipped.length} in ${path}: ${[...names].join(', ')}`)
-  }
+  counts.passed += report.passed
+  counts.skipped += report.skipped
+  for (const failure of report.failed) fail(failure)
+  skips.push(...report.skips)
   // Such as an unhandled rejection between two tests.
   if (code !== 0 && counts.failed === failedBefore) fail(`vitest ended with ${code}`)
 }

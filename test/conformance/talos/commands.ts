@@ -1,0 +1,213 @@
+// What talosctl is asked to do, of real machines and of simulated ones, in this order.
+
+/** Whose talosconfig: by role, `foreign` of another authority, `worker` with the worker as its endpoint. */
+export const people = ['admin', 'operator', 'reader', 'backup', 'foreign', 'worker'] as const
+export type Person = (typeof people)[number]
+
+export type Command = {
+  /** The arguments, split at blanks. `@cp-1` is the address of that machine, `@nobody` one where no machine is. */
+  readonly run: string
+  /** Default: admin. */
+  readonly as?: Person
+  /** Its lines come in no fixed order. */
+  readonly sorted?: true
+  /** Goes on by itself: is ended after so many lines. */
+  readonly lines?: number
+  /** Takes from the answer what is not compared. */
+  readonly see?: (text: string) => string
+  /** Why the simulated machines answer otherwise. Each is a difference that stays, or something still to be simulated. */
+  readonly apart?: string
+  /** The lines of the simulated machines are only some of the real ones. */
+  readonly some?: true
+}
+
+const cut =
+  (...parts: readonly RegExp[]) =>
+  (text: string): string =>
+    parts.reduce((left, part) => left.replaceAll(part, '…'), text)
+/** The programs of both sides are built differently. */
+const build = cut(/(?<=(SHA|Built|Go version):).*/g)
+const headOnly = (text: string): string => text.split('\n')[0] ?? ''
+const sizes = cut(/\b\d+(\.\d+)? [kM]?B\b( \([\d.]+%\))?/g, /(?<=  )\d+(?=  )/g, /\b3\.[5-7]\.\d+\b/g)
+
+const container = 'machines in containers have none of this, and the simulated ones only play at being in one'
+const notYet = 'not simulated yet'
+
+const get = (type: string, more: Partial<Command> = {}): readonly Command[] => [
+  { run: `-n @cp-1 get ${type}`, ...more },
+  { run: `-n @cp-1 get ${type} -o yaml`, ...more },
+]
+
+/** By topic. */
+export const commands: Readonly<Record<string, readonly Command[]>> = {
+  version: [
+    { run: '-n @cp-1 version', see: build },
+    { run: '-n @wk-1 version', see: build },
+    { run: '-n @cp-1,@wk-1 version --short', sorted: true, see: build },
+  ],
+  resources: [
+    { run: '-n @cp-1 get rd', some: true },
+    ...get('members'),
+    ...get('machinestatus'),
+    ...get('machinetype'),
+    ...get('nodenames'),
+    ...get('nodestatus'),
+    ...get('nodeips'),
+    ...get('etcdmembers'),
+    ...get('hostnamestatus'),
+    ...get('networkstatus'),
+    ...get('timestatus'),
+    ...get('versions'),
+    ...get('extensionstatuses'),
+    ...get('metakeys'),
+    ...get('securitystate'),
+    ...get('platformmetadata'),
+    ...get('diagnostics'),
+    ...get('identities'),
+    ...get('infos'),
+    ...get('systemdisks'),
+    ...get('imagecacheconfigs'),
+    ...get('systeminformation'),
+    ...get('etcdspecs'),
+    { run: '-n @cp-1 get nodeaddresses' },
+    { run: '-n @cp-1 get services' },
+    { run: '-n @cp-1 get services etcd -o yaml' },
+    { run: '-n @wk-1 get services' },
+    { run: '-n @cp-1 get staticpodstatus' },
+    { run: '-n @wk-1 get staticpodstatus' },
+    { run: '-n @wk-1 get etcdmembers' },
+    { run: '-n @wk-1 get machinetype -o json' },
+    { run: '-n @cp-1 get ms -o json' },
+    { run: '-n @cp-1,@wk-1 get machinestatus', sorted: true },
+    { run: '-n @wk-1 get member cp-2 -o yaml' },
+    { run: '-n @cp-1 get machineconfig' },
+    { run: '-n @cp-1 get bootids' },
+    { run: '-n @cp-1 get nosuch' },
+    { run: '-n @cp-1 get members nosuch' },
+    { run: '-n @cp-1 get members --namespace nosuch' },
+    { run: '-n @cp-1 get members --watch', lines: 5, sorted: true },
+    { run: '-n @cp-1 get machinestatus machine --watch', lines: 2 },
+    { run: '-n @cp-1,@wk-1 get machinetype --watch', lines: 3, sorted: true },
+  ],
+  services: [
+    { run: '-n @cp-1,@wk-1 services', sorted: true },
+    { run: '-n @cp-1 service etcd', see: text => text.split('EVENTS')[0]! },
+    { run: '-n @wk-1 service kubelet', see: text => text.split('EVENTS')[0]! },
+    { run: '-n @cp-1 service nosuch' },
+    { run: '-n @cp-1 service etcd start' },
+    { run: '-n @cp-1 service etcd stop' },
+    { run: '-n @cp-1 service apid restart' },
+    { run: '-n @cp-1 service nosuch restart' },
+    { run: '-n @wk-1 service kubelet restart' },
+  ],
+  etcd: [
+    { run: '-n @cp-1 etcd members', sorted: true },
+    { run: '-n @cp-1,@cp-2,@cp-3 etcd members', sorted: true },
+    { run: '-n @cp-1 etcd status', see: sizes },
+    { run: '-n @cp-1,@cp-2,@cp-3 etcd status', sorted: true, see: sizes },
+    { run: '-n @cp-1 etcd alarm list' },
+    { run: '-n @cp-1 etcd alarm disarm' },
+    { run: '-n @cp-1 etcd forfeit-leadership' },
+    { run: '-n @cp-2 etcd forfeit-leadership' },
+    { run: '-n @cp-3 etcd forfeit-leadership' },
+    { run: '-n @cp-2 etcd defrag' },
+    { run: '-n @cp-1 etcd remove-member 1234567890abcdef' },
+    { run: '-n @cp-1 etcd remove-member nosuch' },
+    { run: '-n @cp-1 etcd snapshot snapshot.db', see: cut(/\d+ bytes/g, /(?<=hash |revision |keys |size )[\da-f]+/g) },
+    { run: '-n @wk-1 etcd members' },
+    { run: '-n @wk-1 etcd status' },
+    { run: '-n @wk-1 etcd alarm list' },
+    { run: '-n @wk-1 etcd alarm disarm' },
+    { run: '-n @wk-1 etcd forfeit-leadership' },
+    { run: '-n @wk-1 etcd defrag' },
+    { run: '-n @wk-1 etcd leave' },
+    { run: '-n @wk-1 etcd remove-member 1234567890abcdef' },
+    { run: '-n @wk-1 etcd snapshot never.db' },
+    { run: '-n @cp-1 bootstrap' },
+    { run: '-n @cp-2 bootstrap' },
+    { run: '-n @wk-1 bootstrap' },
+  ],
+  access: [
+    { as: 'reader', run: '-n @cp-1 version', see: build },
+    { as: 'reader', run: '-n @cp-1 get members' },
+    { as: 'reader', run: '-n @cp-1 get machineconfig' },
+    { as: 'reader', run: '-n @cp-1 etcd members', sorted: true },
+    { as: 'reader', run: '-n @cp-1 etcd forfeit-leadership' },
+    { as: 'reader', run: '-n @cp-1 etcd snapshot never.db' },
+    { as: 'reader', run: '-n @cp-1 etcd defrag' },
+    { as: 'reader', run: '-n @cp-1 bootstrap' },
+    { as: 'reader', run: '-n @cp-1 reboot --wait=false' },
+    { as: 'reader', run: '-n @cp-1 reset --wait=false' },
+    { as: 'reader', run: '-n @cp-1 service kubelet restart' },
+    { as: 'reader', run: '-n @cp-1 kubeconfig never' },
+    { as: 'reader', run: '-n @cp-1 read /proc/sys/kernel/random/boot_id' },
+    { as: 'operator', run: '-n @cp-1 get machineconfig' },
+    { as: 'operator', run: '-n @cp-1 patch mc -p {"machine":{"nodeLabels":{"a":"b"}}}' },
+    { as: 'operator', run: '-n @cp-1 etcd alarm disarm' },
+    { as: 'operator', run: '-n @cp-1 etcd forfeit-leadership' },
+    { as: 'operator', run: '-n @cp-1 reboot --wait=false' },
+    { as: 'operator', run: '-n @cp-1 upgrade --wait=false --image ghcr.io/siderolabs/installer:v1.12.2' },
+    { as: 'operator', run: '-n @cp-1 reset --wait=false' },
+    { as: 'backup', run: '-n @cp-1 version', see: build },
+    { as: 'backup', run: '-n @cp-1 etcd members', sorted: true },
+    { as: 'backup', run: '-n @cp-1 get members' },
+    { as: 'foreign', run: '-n @cp-1 version', see: text => cut(/candidate authority certificate "[^"]*"/g)(build(text)) },
+    { as: 'worker', run: '-n @wk-1 version', see: build },
+    { as: 'worker', run: '-n @cp-1 version', see: build },
+    { as: 'worker', run: '-n @wk-1,@cp-1 version', see: build },
+    { as: 'worker', run: '-n @cp-1 get members' },
+    { run: '-n @nobody version', see: build },
+    { run: '-n @cp-1,@nobody version', see: build },
+    { run: '-n nosuch.example version', see: text => cut(/ on \S+: (read|dial) udp .*/g)(build(text)) },
+    { run: '-n cp-2 version', see: text => cut(/ on \S+: (read|dial) udp .*/g)(build(text)) },
+    { run: '-e @nobody,@cp-1 -n @cp-1 version', see: build },
+    { run: '-e @wk-1 -n @wk-1 version', see: build },
+  ],
+  configuration: [
+    {
+      run: '-n @cp-2 patch mc --dry-run -p {"machine":{"install":{"image":"example.com/installer:v1.12.2"}}}',
+      see: cut(/Config diff:[^]*/g),
+    },
+    { run: '-n @cp-2 patch mc -p {"machine":{"install":{"image":"example.com/installer:v1.12.2"}}}' },
+    { run: '-n @cp-2 patch mc -p {"machine":{"install":{"image":"example.com/installer:v1.12.2"}}}' },
+    { run: '-n @cp-2 patch mc --mode no-reboot -p {"machine":{"install":{"image":"example.com/installer:v1.12.3"}}}' },
+    { run: '-n @cp-2 patch mc --mode staged -p {"machine":{"install":{"image":"example.com/installer:v1.12.4"}}}' },
+    { run: '-n @cp-2 patch mc --mode no-reboot -p {"machine":{"install":{"image":"example.com/installer:v1.12.5"}}}' },
+    { run: '-n @cp-2 patch mc --mode try --timeout 1s -p {"machine":{"nodeLabels":{"example.org/a":"one"}}}' },
+    { run: '-n @cp-2 patch mc --mode no-reboot -p {"machine":{"env":{"EXAMPLE":"one"}}}', see: cut(/diff:[^]*/g) },
+    { run: '-n @cp-2 patch mc --dry-run -p {"machine":{"env":{"EXAMPLE":"one"}}}', see: cut(/Config diff:[^]*/g) },
+    { run: '-n @cp-2 patch mc -p {"machine":{"type":"worker"}}' },
+    { run: '-n @cp-2 patch mc -p {"machine":{"nosuch":1}}' },
+    { run: '-n @cp-2 patch mc -p {"machine":{"nodeLabels":{"example.org/nosuch":{"$patch":"delete"}}}}' },
+    { run: '-n @cp-2 patch mc -p [{"op":"add","path":"/machine/install/wipe","value":true}]' },
+    { run: '-n @cp-2,@cp-3 patch mc -p {"machine":{"install":{"image":"example.com/installer:v1.12.6"}}}' },
+    { run: '-n @cp-2 get machineconfig' },
+  ],
+  'in a container': [
+    { run: '-n @cp-2 reboot --wait=false' },
+    { run: '-n @cp-2 reboot --mode powercycle --wait=false' },
+    { run: '-n @cp-2 shutdown --wait=false' },
+    { run: '-n @cp-2 upgrade --wait=false --image ghcr.io/siderolabs/installer:v1.12.2' },
+    { run: '-n @cp-2 upgrade --wait=false --stage --image ghcr.io/siderolabs/installer:v1.12.2' },
+    { run: '-n @cp-2 rollback' },
+    { run: '-n @cp-2 meta write 0x0a example' },
+    { run: '-n @cp-2 meta delete 0x0a' },
+    { run: '-n @wk-1 reset --wait=false --graceful=false --system-labels-to-wipe NOSUCH' },
+  ],
+  files: [
+    { run: '-n @wk-1 read /etc/hostname' },
+    { run: '-n @wk-1 read /nosuch' },
+    { run: '-n @wk-1 read /etc' },
+    { run: '-n @wk-1 read /proc/sys/kernel/random/boot_id' },
+    { run: '-n @wk-1 logs nosuch' },
+    { run: '-n @wk-1 dmesg --tail', lines: 0 },
+    { run: '-n @wk-1 image pull registry.k8s.io/nosuch:v1' },
+    { run: '-n @cp-1 kubeconfig -', see: headOnly },
+    { run: '-n @wk-1 kubeconfig never' },
+    { run: '-n @cp-1 config new --roles os:reader role', see: headOnly },
+    { run: '-n @wk-1 config new --roles os:reader role' },
+    { run: '-n @wk-1 wipe disk vda' },
+  ],
+}
+void notYet
+void container
