@@ -23,14 +23,23 @@ export const planHere = async (
   try {
     const hidden = await unreadableSecret(ports.home, operation)
     if (hidden) return { ok: false, fault: hidden }
-    return await planOperation({ ...ports, clock: systemClock, timing: timing(), self: undefined }, kind, operation.namespace, operation.name, operation.spec)
+    return await planOperation(
+      { ...ports, clock: systemClock, timing: timing(), self: undefined },
+      kind,
+      operation.namespace,
+      operation.name,
+      operation.spec,
+    )
   } finally {
     ports.close()
   }
 }
 
 /** A Secret that the reader may not read: then nothing is known from here, and nothing is wrong either. The controller has rights of its own. */
-const unreadableSecret = async (home: Home, { namespace, spec }: { readonly namespace: string; readonly spec: OperationSpec }): Promise<Fault | undefined> => {
+const unreadableSecret = async (
+  home: Home,
+  { namespace, spec }: { readonly namespace: string; readonly spec: OperationSpec },
+): Promise<Fault | undefined> => {
   const cluster = await home.cluster({ namespace, name: spec.clusterRef.name })
   if (!cluster.ok) return undefined
   const { talosconfigSecretRef, kubeconfigSecretRef } = cluster.value.spec

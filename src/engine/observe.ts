@@ -36,7 +36,7 @@ export const observe = async (observer: Observer, operation: TalosOperation, clu
   const isAlone = isHeldBy(lock.value, operation) && operation.status.preflight?.underLock === true
   const others = isAlone ? ok([]) : await othersOf(home, operation, lock.value)
   if (!others.ok) return others
-  return ok({ now: clock.now(), timing, cluster, machines: machines.value, lock: lock.value, others: others.value, self, running, facts: NO_FACTS })
+  return ok({ now: clock.now(), timing, cluster, machines: machines.value.toSorted(controlPlanesFirst), lock: lock.value, others: others.value, self, running, facts: NO_FACTS })
 }
 
 /**
@@ -53,6 +53,10 @@ const othersOf = async (home: Home, operation: TalosOperation, lock: Lease | und
   const all = key ? listed.value.filter((o) => o.metadata.namespace !== key.namespace || o.metadata.name !== key.name) : listed.value
   return ok([...all, ...(holder?.ok ? [holder.value] : [])].filter((o) => o.metadata.uid !== uid && o.spec.clusterRef.name === operation.spec.clusterRef.name))
 }
+
+/** By role, then by name: a list out of a cache comes in any order, and what is said of machines must not change with it. */
+const controlPlanesFirst = (a: TalosMachine, b: TalosMachine): number =>
+  a.spec.role === b.spec.role ? (a.metadata.name < b.metadata.name ? -1 : 1) : a.spec.role === 'controlplane' ? -1 : 1
 
 /** The same world with the facts that were asked for. What cannot be read stands there as the fault. */
 export const gather = async (observer: Observer, world: World, needs: readonly Need[]): Promise<World> => {

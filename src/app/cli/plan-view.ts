@@ -34,7 +34,11 @@ export const planLines = (plan: Plan, { colors, override }: { colors: Colors; ov
       role,
       from,
       skip === undefined ? tagOf(to) : '',
-      skip !== undefined ? `skipped: ${skip}` : from === UNKNOWN ? 'not known' : loses.map(loss => loss.replace(/\.$/, '')).join('; ') || 'nothing else',
+      skip !== undefined
+        ? `skipped: ${skip}`
+        : from === UNKNOWN
+          ? 'not known'
+          : loses.map(loss => loss.replace(/\.$/, '')).join('; ') || 'nothing else',
     ])
     const [header = '', ...body] = alignedLines(['#', 'MACHINE', 'ROLE', 'FROM', 'TO', 'GOES AWAY MEANWHILE'], rows)
     lines.push('', header, ...body.map((line, index) => (plan.order[index]?.skip === undefined ? line : dim(line))))

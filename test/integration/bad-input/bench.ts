@@ -78,7 +78,11 @@ const allow: Allow = (user, verb, { resource, namespace }) => {
 }
 
 /** A Kubernetes API over a store, with or without our resource types. */
-export const startKubernetes = async (options: { readonly store: Store; readonly resources: readonly ResourceDefinition[]; readonly folder: string }): Promise<KubernetesApi> => {
+export const startKubernetes = async (options: {
+  readonly store: Store
+  readonly resources: readonly ResourceDefinition[]
+  readonly folder: string
+}): Promise<KubernetesApi> => {
   const { store, folder } = options
   const credentials = await makeKubernetesCredentials(HOST)
   const requests: Request[] = []
@@ -95,7 +99,14 @@ export const startKubernetes = async (options: { readonly store: Store; readonly
   })
   const path = (user: User) => join(folder, `kubeconfig-${served.port}-${user}`)
   for (const user of USERS)
-    writeKubeconfig({ path: path(user), cluster: CLUSTER, namespace: NAMESPACE, url: served.url, caPem: credentials.ca, user: { name: user, token: `token-of-${user}` } })
+    writeKubeconfig({
+      path: path(user),
+      cluster: CLUSTER,
+      namespace: NAMESPACE,
+      url: served.url,
+      caPem: credentials.ca,
+      user: { name: user, token: `token-of-${user}` },
+    })
   const config = await loadKubeConfig({ kubeconfigPath: path('admin') })
   if (!config.ok) throw new Error(config.fault.message)
   const transport = openTransport({ config: config.value, clock: realClock, userAgent: 'a-person' })
@@ -104,7 +115,15 @@ export const startKubernetes = async (options: { readonly store: Store; readonly
     kubeconfig: path,
     client: kubeClient(transport),
     createStrictly: async (path, body) => {
-      const answer = await transport.send({ method: 'POST', path: `${path}?fieldValidation=Strict`, body, verb: 'create', resource: RESOURCE.talosOperation.plural, what: RESOURCE.talosOperation.plural, group: RESOURCE.talosOperation.group })
+      const answer = await transport.send({
+        method: 'POST',
+        path: `${path}?fieldValidation=Strict`,
+        body,
+        verb: 'create',
+        resource: RESOURCE.talosOperation.plural,
+        what: RESOURCE.talosOperation.plural,
+        group: RESOURCE.talosOperation.group,
+      })
       return answer.ok ? undefined : answer.fault.sentence
     },
     requests,
@@ -128,7 +147,12 @@ export type Bench = {
   readonly operate: (namespace: string, name: string, spec: object) => Promise<OperationStatus>
   /** A file of the folder, by its name. */
   readonly write: (name: string, content: string) => string
-  readonly talosconfig: (wrong?: { readonly roles?: readonly string[]; readonly hours?: number; readonly signedBy?: CertificateAndKey; readonly endpoints?: readonly string[] }) => Promise<string>
+  readonly talosconfig: (wrong?: {
+    readonly roles?: readonly string[]
+    readonly hours?: number
+    readonly signedBy?: CertificateAndKey
+    readonly endpoints?: readonly string[]
+  }) => Promise<string>
   /** Creates an operation as `kubectl create -f` does, which has unknown fields refused. Answers the refusal, or nothing. */
   readonly createStrictly: (namespace: string, name: string, spec: object) => Promise<string | undefined>
   /** That nothing was done to a machine, and that no lock is held as soon as a lock that was free is given back. */
@@ -140,11 +164,34 @@ export type Bench = {
 }
 
 /** A machine that was switched off or on by the test itself does these things. */
-const NATURAL = new Set(['down', 'boot', 'node', 'node-boot', 'power-on', 'stage', 'leader', 'leader-lost', 'quorum', 'cut', 'healed', 'pod-gone', 'detached'])
+const NATURAL = new Set([
+  'down',
+  'boot',
+  'node',
+  'node-boot',
+  'power-on',
+  'stage',
+  'leader',
+  'leader-lost',
+  'quorum',
+  'cut',
+  'healed',
+  'pod-gone',
+  'detached',
+])
 
 export const startBench = async (world: Partial<WorldOptions> = {}): Promise<Bench> => {
   const folder = mkdtempSync(join(tmpdir(), 'ichor-bad-input-'))
-  const machines = await startMachines({ seed: 1, controlPlanes: 3, workers: 2, talos: 'v1.12.5', kubernetes: 'v1.35.4', scale: SPEED, speed: 1, ...world })
+  const machines = await startMachines({
+    seed: 1,
+    controlPlanes: 3,
+    workers: 2,
+    talos: 'v1.12.5',
+    kubernetes: 'v1.35.4',
+    scale: SPEED,
+    speed: 1,
+    ...world,
+  })
   const kubernetes = await startKubernetes({ store: machines.world.store, resources: resources(), folder })
   const logPath = join(folder, 'controller.log')
   const controller = await startChild({
@@ -159,7 +206,12 @@ export const startBench = async (world: Partial<WorldOptions> = {}): Promise<Ben
 
   const ichorAs: Bench['ichorAs'] = (user, ...argv) => runIchor(['--kubeconfig', kubernetes.kubeconfig(user), ...argv])
   const create: Bench['create'] = async (type, namespace, name, body) => {
-    const object = { apiVersion: type.group === '' ? type.version : `${type.group}/${type.version}`, kind: type.kind, metadata: { name, namespace }, ...body }
+    const object = {
+      apiVersion: type.group === '' ? type.version : `${type.group}/${type.version}`,
+      kind: type.kind,
+      metadata: { name, namespace },
+      ...body,
+    }
     const created = await kubernetes.client.create(type, { namespace }, object)
     return created.ok ? undefined : (created.fault.sentence ?? created.fault.message)
   }
@@ -225,7 +277,10 @@ export const startBench = async (world: Partial<WorldOptions> = {}): Promise<Ben
 const locksOf = (store: Store): readonly string[] =>
   store
     .list('leases.coordination.k8s.io')
-    .items.filter(({ metadata, ...lease }) => metadata.name !== 'ichor-controller' && ((lease['spec'] as { holderIdentity?: string } | undefined)?.holderIdentity ?? '') !== '')
+    .items.filter(
+      ({ metadata, ...lease }) =>
+        metadata.name !== 'ichor-controller' && ((lease['spec'] as { holderIdentity?: string } | undefined)?.holderIdentity ?? '') !== '',
+    )
     .map(({ metadata }) => `lease ${metadata.namespace}/${metadata.name} is held`)
 
 /** What the program writes and how it ends. Nobody can be asked. */
@@ -292,7 +347,10 @@ export const addHome = async (bench: Bench): Promise<void> => {
 export const addCluster = async (
   bench: Bench,
   namespace: string,
-  options: { readonly secret?: Readonly<Record<string, string>>; readonly machines?: readonly (readonly [name: string, address: string, role: string])[] },
+  options: {
+    readonly secret?: Readonly<Record<string, string>>
+    readonly machines?: readonly (readonly [name: string, address: string, role: string])[]
+  },
 ): Promise<void> => {
   const { client } = bench.kubernetes
   const must = (refused: string | undefined) => {
@@ -307,11 +365,14 @@ export const addCluster = async (
   }
   for (const [name, address, role] of options.machines ?? [])
     must(await bench.create(RESOURCE.talosMachine, namespace, name, { spec: { clusterRef: { name: CLUSTER }, address, role } }))
-  must(await bench.create(RESOURCE.talosCluster, namespace, CLUSTER, { spec: { talosconfigSecretRef: { name: `${CLUSTER}-talosconfig` } } }))
+  must(
+    await bench.create(RESOURCE.talosCluster, namespace, CLUSTER, { spec: { talosconfigSecretRef: { name: `${CLUSTER}-talosconfig` } } }),
+  )
 }
 
 /** `rule: message` of each refusal. */
-export const refusalsOf = (status: OperationStatus): readonly string[] => (status.preflight?.refusals ?? []).map(({ rule, message }) => `${rule}: ${message}`)
+export const refusalsOf = (status: OperationStatus): readonly string[] =>
+  (status.preflight?.refusals ?? []).map(({ rule, message }) => `${rule}: ${message}`)
 
 export const upgradeTo = (talos: object, more: object = {}): object => ({ clusterRef: { name: CLUSTER }, kind: 'talos', talos, ...more })
 export { API_VERSION, RESOURCE }

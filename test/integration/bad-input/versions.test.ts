@@ -1,10 +1,13 @@
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
 import type { Bench } from './bench.ts'
 import { addHome, CLUSTER, NAMESPACE, RESOURCE, refusalsOf, startBench, startKubernetes, upgradeTo } from './bench.ts'
 import { z } from 'zod'
 import { kinds } from '../../../src/kinds/registry.ts'
 import { talosOperation } from '../../../src/api/talos-operation.ts'
 import { createStore } from '../../../src/world/store.ts'
+
+// Processes and real waits, on computers that do other things as well.
+vi.setConfig({ testTimeout: 30_000 })
 
 let bench: Bench
 beforeAll(async () => {
@@ -92,9 +95,7 @@ const refused: [what: string, talos: { version: string; image?: string; schemati
   [
     'an image of another version',
     { version: 'v1.13.9', image: 'ghcr.io/siderolabs/installer:v1.13.8' },
-    [
-      'ImageVersionMismatch: spec.talos.image is an installer of v1.13.8, but the target version is v1.13.9; make them the same.',
-    ],
+    ['ImageVersionMismatch: spec.talos.image is an installer of v1.13.8, but the target version is v1.13.9; make them the same.'],
   ],
   [
     'a schematic id of nobody knows which factory',
@@ -107,7 +108,11 @@ const refused: [what: string, talos: { version: string; image?: string; schemati
 
 describe('what the checks refuse', () => {
   it.each(refused)('%s, asked by the CLI', async (_, { version, image, schematic }, refusals) => {
-    const { code, out, err } = await upgrade(version, ...(image ? ['--image', image] : []), ...(schematic ? ['--schematic', schematic] : []))
+    const { code, out, err } = await upgrade(
+      version,
+      ...(image ? ['--image', image] : []),
+      ...(schematic ? ['--schematic', schematic] : []),
+    )
     const [first, ...rest] = err.trimEnd().split('\n')
     expect([code, out, first]).toEqual([3, '', `error: the checks refuse talos ${version} on cluster home; nothing was started`])
     expect(rest).toEqual([...refusals.map(text => expect.stringContaining(`  ${text}`)), '  --plan shows the whole plan.'])
@@ -185,18 +190,32 @@ describe('what the API server refuses', () => {
       upgradeTo({ version: 'v1.13.9' }, { maxUnavailable: 0 }),
       'spec.maxUnavailable: Invalid value: 0: spec.maxUnavailable in body should be greater than or equal to 1',
     ],
-    ['maxUnavailable 0%', upgradeTo({ version: 'v1.13.9' }, { maxUnavailable: '0%' }), `spec.maxUnavailable: Invalid value: "0%": ${percent}`],
-    ['maxUnavailable 150%', upgradeTo({ version: 'v1.13.9' }, { maxUnavailable: '150%' }), `spec.maxUnavailable: Invalid value: "150%": ${percent}`],
+    [
+      'maxUnavailable 0%',
+      upgradeTo({ version: 'v1.13.9' }, { maxUnavailable: '0%' }),
+      `spec.maxUnavailable: Invalid value: "0%": ${percent}`,
+    ],
+    [
+      'maxUnavailable 150%',
+      upgradeTo({ version: 'v1.13.9' }, { maxUnavailable: '150%' }),
+      `spec.maxUnavailable: Invalid value: "150%": ${percent}`,
+    ],
     [
       'maxUnavailable -1',
       upgradeTo({ version: 'v1.13.9' }, { maxUnavailable: -1 }),
       'spec.maxUnavailable: Invalid value: -1: spec.maxUnavailable in body should be greater than or equal to 1',
     ],
-    ['maxUnavailable abc', upgradeTo({ version: 'v1.13.9' }, { maxUnavailable: 'abc' }), `spec.maxUnavailable: Invalid value: "abc": ${percent}`],
+    [
+      'maxUnavailable abc',
+      upgradeTo({ version: 'v1.13.9' }, { maxUnavailable: 'abc' }),
+      `spec.maxUnavailable: Invalid value: "abc": ${percent}`,
+    ],
     ['no block', { clusterRef: { name: CLUSTER }, kind: 'talos' }, `spec: Invalid value: ${sets}`],
   ]
   it.each(wrong)('%s', async (_, spec, sentence) => {
-    expect(await bench.create(RESOURCE.talosOperation, NAMESPACE, 'wrong', { spec })).toBe(`TalosOperation.ichor.maesh.dev "wrong" is invalid: ${sentence}`)
+    expect(await bench.create(RESOURCE.talosOperation, NAMESPACE, 'wrong', { spec })).toBe(
+      `TalosOperation.ichor.maesh.dev "wrong" is invalid: ${sentence}`,
+    )
     expect(await created()).toBe(0)
     expect(bench.traces()).toEqual([])
   })
@@ -221,15 +240,26 @@ describe('what the API server refuses', () => {
   })
 
   it('two blocks, and the block of another kind, where two kinds are built', async () => {
-    const other = { name: 'other', block: 'other', summary: 'Does something else.', spec: z.object({ size: z.int().min(0).max(9).meta({ description: 'How much.' }) }) }
+    const other = {
+      name: 'other',
+      block: 'other',
+      summary: 'Does something else.',
+      spec: z.object({ size: z.int().min(0).max(9).meta({ description: 'How much.' }) }),
+    }
     const store = createStore({ now: Date.now, random: Math.random })
     const server = await startKubernetes({ store, resources: [talosOperation([...kinds, other])], folder: bench.folder })
     const create = async (spec: object) => {
-      const body = { apiVersion: 'ichor.maesh.dev/v1alpha1', kind: 'TalosOperation', metadata: { name: 'wrong', namespace: 'default' }, spec }
+      const body = {
+        apiVersion: 'ichor.maesh.dev/v1alpha1',
+        kind: 'TalosOperation',
+        metadata: { name: 'wrong', namespace: 'default' },
+        spec,
+      }
       const result = await server.client.create(RESOURCE.talosOperation, { namespace: 'default' }, body)
       return result.ok ? 'taken' : result.fault.sentence
     }
-    const rule = (kind: string, is: string) => `spec: Invalid value: spec.${kind} must be set exactly when spec.kind is ${kind}; spec.kind is ${is}`
+    const rule = (kind: string, is: string) =>
+      `spec: Invalid value: spec.${kind} must be set exactly when spec.kind is ${kind}; spec.kind is ${is}`
     const invalid = 'TalosOperation.ichor.maesh.dev "wrong" is invalid:'
     const [talos, some] = [{ version: 'v1.13.9' }, { size: 1 }]
     expect(await create({ clusterRef: { name: CLUSTER }, kind: 'talos', talos, other: some })).toBe(`${invalid} ${rule('other', 'talos')}`)
@@ -242,7 +272,9 @@ describe('what the API server refuses', () => {
 
   it('a block of a kind that this Ichor does not have, as kubectl sends it', async () => {
     const said = await bench.createStrictly(NAMESPACE, 'wrong', upgradeTo({ version: 'v1.13.9' }, { kubernetes: { version: 'v1.36.0' } }))
-    expect(said).toBe('TalosOperation in version "v1alpha1" cannot be handled as a TalosOperation: strict decoding error: unknown field "spec.kubernetes"')
+    expect(said).toBe(
+      'TalosOperation in version "v1alpha1" cannot be handled as a TalosOperation: strict decoding error: unknown field "spec.kubernetes"',
+    )
     expect(await created()).toBe(0)
     expect(bench.traces()).toEqual([])
   })

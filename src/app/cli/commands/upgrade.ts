@@ -99,12 +99,16 @@ const start = async (session: Session, kind: KindBlock, version: string | undefi
       const refused = isRefused(result.value, complete.override)
       if (options.plan && (options.output === 'json' || options.output === 'yaml')) await printValue(outside, options.output, result.value)
       else if (refused && !options.plan)
-        throw new Stop('refused', `the checks refuse ${kind.name}${version ? ` ${version}` : ''} on cluster ${cluster}; nothing was started`, [
-          ...refusalTexts(result.value, complete.override),
-          mayDifferElsewhere(result.value)
-            ? '--no-plan leaves the checks to the controller, which may reach what cannot be reached from here.'
-            : '--plan shows the whole plan.',
-        ])
+        throw new Stop(
+          'refused',
+          `the checks refuse ${kind.name}${version ? ` ${version}` : ''} on cluster ${cluster}; nothing was started`,
+          [
+            ...refusalTexts(result.value, complete.override),
+            mayDifferElsewhere(result.value)
+              ? '--no-plan leaves the checks to the controller, which may reach what cannot be reached from here.'
+              : '--plan shows the whole plan.',
+          ],
+        )
       else if (options.plan || !options.yes) {
         const say = options.plan ? terminal.out : terminal.err
         for (const line of planLines(result.value, { colors: terminal.colors, override: complete.override })) say(line)
