@@ -39,9 +39,13 @@ const nodeReady: Step = {
   failure: 'NodeNotReady',
 }
 
-/** The last moment of this try at which the machine still ran its old boot: its second, because Kubernetes tells starts in whole seconds. */
+/**
+ * The last moment of this try at which the machine is known to have run its old boot: its second, because Kubernetes tells starts in whole seconds. That the
+ * restart itself was accepted is written late where the API went away with the only control plane, so it tells nothing here.
+ */
 const lastKnownBefore = ({ target }: View): number => {
-  const at = Math.max(ms(target.startedAt), ...(target.receipts ?? []).map(r => ms(r.at)))
+  const before = (target.receipts ?? []).filter(r => r.step !== 'upgrade')
+  const at = Math.max(ms(target.startedAt), ...before.map(r => ms(r.at)))
   return Math.floor(at / 1000) * 1000
 }
 
