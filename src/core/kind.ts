@@ -68,7 +68,7 @@ export type Step = {
   /** May I? Asked only when the act is due. */
   readonly guard?: (view: View) => Verdict
   /** How long the guard must have allowed it, seen at least twice, before the act. */
-  readonly guardStableMs?: (view: View) => number
+  readonly guardStableMs?: (view: View) => number | undefined
   /** Nothing to do but wait where absent. */
   readonly act?: Act
   /** How long the effect of the act may take to show, before it is given again. */

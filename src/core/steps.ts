@@ -81,7 +81,8 @@ const current = (step: Step, answer: Extract<Answer, { readonly why: string }>, 
   const running = world.running.find((r) => r.target === target.name && r.step === step.name)
   const settles = target.actedAt !== undefined && world.now - ms(target.actedAt) < (step.settleMs?.(view) ?? 0)
   const retryInMs = target.retryAt === undefined ? 0 : ms(target.retryAt) - world.now
-  const isDue = step.act !== undefined && !running && !settles && retryInMs <= 0
+  // Where it cannot be told whether the act is needed, it is not given, and nobody asks whether it might be.
+  const isDue = step.act !== undefined && answer.is === 'no' && !running && !settles && retryInMs <= 0
 
   if (isDue) {
     const needs = unknownOf(view, step.guardNeeds)
@@ -95,8 +96,7 @@ const current = (step: Step, answer: Extract<Answer, { readonly why: string }>, 
     return { is: 'fail', step, reason, message: `${displayName(target)}: ${step.name} did not end within ${formatDuration(limit ?? 0)}: ${seen}.${step.remedy ? ` ${step.remedy}` : ''}` }
   }
   if (verdict.may === 'no') return { is: 'fail', step, reason: verdict.reason, message: verdict.message }
-  // Where it cannot be told whether the act is needed, it is not given.
-  if (isDue && verdict.may === 'yes' && step.act && answer.is === 'no') return stability(step, view, step.guardStableMs?.(view), 'nothing speaks against it') ?? { is: 'act', step, act: step.act }
+  if (isDue && verdict.may === 'yes' && step.act) return stability(step, view, step.guardStableMs?.(view), 'nothing speaks against it') ?? { is: 'act', step, act: step.act }
   const soon = retryInMs > 0 ? Math.min(world.timing.pollMs, retryInMs) : world.timing.pollMs
   const forMs = until === undefined ? soon : Math.max(1, Math.min(soon, until - world.now))
   return { is: 'wait', step, why: `${step.name}: ${running?.progress || seen}`, until, forMs }

@@ -124,7 +124,7 @@ const back: Step = {
 const uncordon: Step = {
   name: 'uncordon',
   summary: 'Lifts its own cordon.',
-  done: (view) => (isOurs(view) ? no('its Node is still cordoned by this operation') : YES),
+  done: (view) => (!nodeFacts(view.world).ok ? unknown('the Kubernetes API does not answer') : isOurs(view) ? no('its Node is still cordoned by this operation') : YES),
   act: {
     long: false,
     disruptive: false,

@@ -32,6 +32,8 @@ export type StoryOptions = Omit<Partial<WorldOptions>, 'seed'> & {
   readonly cluster?: Partial<TalosClusterSpec>
   /** Writes the controller's log to stderr, to look at a story that goes wrong. */
   readonly loud?: boolean
+  /** Hears the log instead. */
+  readonly hear?: (level: 'info' | 'warn' | 'error', message: string) => void
 }
 
 type Draft = { readonly name: string; readonly spec: Partial<OperationSpec> & { readonly kind: string } }
@@ -63,13 +65,13 @@ export type Process = { readonly controller: Controller; readonly ports: Ports; 
 const MINUTE = 60_000
 const DEFAULT_LIMIT_MS = 4 * 60 * MINUTE
 
-export const createStory = ({ seed = 1, kinds = builtKinds, self, loud = false, pace, cluster, ...options }: StoryOptions = {}): Story => {
+export const createStory = ({ seed = 1, kinds = builtKinds, self, loud = false, hear, pace, cluster, ...options }: StoryOptions = {}): Story => {
   const world = createWorld({ seed, controlPlanes: 3, workers: 2, ...options })
   const { schedule, store } = world
   const definition = talosOperation(kinds)
   registerCluster(world, { namespace: NAMESPACE, name: CLUSTER }, cluster)
 
-  const log: Log = loud ? { info: write('info'), warn: write('warn'), error: write('error') } : { info: () => {}, warn: () => {}, error: write('error') }
+  const log: Log = hear ? { info: (m) => hear('info', m), warn: (m) => hear('warn', m), error: (m) => hear('error', m) } : loud ? { info: write('info'), warn: write('warn'), error: write('error') } : { info: () => {}, warn: () => {}, error: write('error') }
 
   const start = (name = 'ichor-0'): Process => {
     const ports = openPorts(world, { name, operation: definition })
