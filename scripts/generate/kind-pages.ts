@@ -81,7 +81,10 @@ const applies = (step: Step, kind: DocumentedKind): string => {
 
 const notes = (step: Step, kind: DocumentedKind): string[] => {
   const stable = oneOrBoth(kind, view => (step.stableMs ? formatDuration(step.stableMs(view)) : ''))
-  const guarded = oneOrBoth(kind, view => (step.guardStableMs ? formatDuration(step.guardStableMs(view)) : ''))
+  const guarded = oneOrBoth(kind, view => {
+    const stableMs = step.guardStableMs?.(view)
+    return stableMs === undefined ? '' : formatDuration(stableMs)
+  })
   return [
     ...(step.act ? [] : ['only waits']),
     ...(step.act?.disruptive ? ['disruptive: leadership and lock are read again right before it'] : []),
@@ -106,6 +109,7 @@ const reasonsOf = (step: Step, kind: DocumentedKind): string[] => {
 const oneOrBoth = (kind: DocumentedKind, ask: (view: View) => string): string | undefined => {
   const [controlPlane, worker] = (['controlplane', 'worker'] as const).map(role => asked(() => ask(sampleView(kind, role))))
   if (controlPlane === undefined || worker === undefined) return undefined
+  if (controlPlane !== '' && worker === '') return `${controlPlane} on a control plane`
   return controlPlane === worker ? controlPlane : `${controlPlane} for a control plane, ${worker} for a worker`
 }
 

@@ -12,6 +12,7 @@ import {
   addressOf,
   controlPlanesOf,
   etcdNeed,
+  etcdSampleMs,
   etcdViews,
   gateGuard,
   isControlPlane,
@@ -81,7 +82,7 @@ const install: Step = {
   guardNeeds: etcdNeed,
   done: view => (isInstalled(view) ? YES : no('the installer has not ended yet')),
   guard: view => both(asRecorded(view), () => gateGuard(view)),
-  guardStableMs: ({ world }) => world.timing.etcdSampleMs,
+  guardStableMs: etcdSampleMs,
   act: {
     long: true,
     disruptive: true,

@@ -5,7 +5,7 @@ import type { Result } from '../../ports/fault.ts'
 import type { RebootMode } from '../../ports/talos.ts'
 import { both, denied, imageMissing } from './before-restart.ts'
 import { mayRestart, restarted, since, wrongBoot } from './evidence.ts'
-import { addressOf, controlPlanesOf, etcdNeed, gateGuard, isControlPlane, isLegacy, machineOf, specOf, wish } from './view.ts'
+import { addressOf, controlPlanesOf, etcdNeed, etcdSampleMs, gateGuard, isControlPlane, isLegacy, machineOf, specOf, wish } from './view.ts'
 
 /** The point of no return: from its evidence, a new boot id, a machine only goes forward. */
 
@@ -18,7 +18,7 @@ const rebootMs = (view: View): number => durationMs(view.operation.spec.timeouts
 const mode = (view: View): RebootMode => specOf(view.operation).rebootMode
 
 const STUCK =
-  'If it hangs in its shutdown, `talosctl reboot --mode force` or a power cycle may free it; the operation goes on by itself when it is back and is resumed.'
+  'If it hangs in its shutdown, `talosctl reboot --mode force` or a power cycle may free it; resume the operation when it is back, it is then only looked at.'
 
 /** It came back, but with something else, and never got well enough to leave it there. */
 const restartFailure: Step['failure'] = view => {
@@ -34,7 +34,7 @@ const reboot: Step = {
   guardNeeds: etcdNeed,
   done: restarted,
   guard: view => both(mayRestart(view), () => gateGuard(view)),
-  guardStableMs: ({ world }) => world.timing.etcdSampleMs,
+  guardStableMs: etcdSampleMs,
   act: {
     long: false,
     disruptive: true,
@@ -55,7 +55,7 @@ const legacyUpgrade: Step = {
   guardNeeds: etcdNeed,
   done: restarted,
   guard: view => both(mayRestart(view), () => gateGuard(view)),
-  guardStableMs: ({ world }) => world.timing.etcdSampleMs,
+  guardStableMs: etcdSampleMs,
   act: {
     long: true,
     disruptive: true,

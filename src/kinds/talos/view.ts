@@ -34,6 +34,8 @@ export const isControlPlane = (view: View): boolean => view.target.role === 'con
 export const addressOf = (view: View): string =>
   view.world.machines.find(m => m.metadata.name === view.target.name)?.spec.address ?? view.target.address ?? ''
 export const etcdNeed = (view: View): readonly Need[] => (isControlPlane(view) ? [{ what: 'etcd' }] : [])
+/** etcd is sampled twice before a member of it is touched; other machines need not wait for that. */
+export const etcdSampleMs = (view: View): number | undefined => (isControlPlane(view) ? view.world.timing.etcdSampleMs : undefined)
 
 /**
  * The name of the target's Node; undefined where the machine registers none. What the machine itself said when it was opened goes before what was known
