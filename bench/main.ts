@@ -6,6 +6,7 @@ import { firstPicture } from './first-picture.ts'
 import { asMarkdown, asText, loadNow, rowsOf, type Measured } from './report.ts'
 import { rolloutInVirtualTime } from './rollout-in-virtual-time.ts'
 import { rolloutOnTheWire } from './rollout-on-the-wire.ts'
+import { buildShipped } from './shipped.ts'
 import { startOfList } from './start-of-list.ts'
 
 const { values } = parseArgs({ options: { quick: { type: 'boolean', default: false } } })
@@ -21,16 +22,18 @@ const step = async <T>(what: string, run: () => Promise<T>): Promise<T> => {
   return result
 }
 
-const list = await step('start of a listing', () => startOfList(isQuick ? 15 : 31))
+const shipped = await step('building what is shipped', async () => buildShipped())
+process.once('exit', shipped.remove)
+const list = await step('start of a listing', () => startOfList(shipped, isQuick ? 15 : 31))
 const virtual = [
   await step('rollout of 3+3 in virtual time', () => rolloutInVirtualTime(3, 3, 1)),
   await step('rollout of 5+20 in virtual time', () => rolloutInVirtualTime(5, 20, 1)),
 ]
 const wire = isQuick
-  ? [await step('rollout of 3+3 on the wire', () => rolloutOnTheWire(3, 3, 50))]
+  ? [await step('rollout of 3+3 on the wire', () => rolloutOnTheWire(shipped, 3, 3, 50))]
   : [
-      await step('rollout of 3+3 on the wire, about 2 minutes', () => rolloutOnTheWire(3, 3, 10)),
-      await step('rollout of 5+20 on the wire, about 2 minutes', () => rolloutOnTheWire(5, 20, 50)),
+      await step('rollout of 3+3 on the wire, about 2 minutes', () => rolloutOnTheWire(shipped, 3, 3, 10)),
+      await step('rollout of 5+20 on the wire, about 2 minutes', () => rolloutOnTheWire(shipped, 5, 20, 50)),
     ]
 const picture = isQuick ? {} : await step('first picture of the demo', () => firstPicture({ runs: 5 }))
 

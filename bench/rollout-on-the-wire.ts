@@ -5,8 +5,10 @@ import { setTimeout as pause } from 'node:timers/promises'
 import type { OperationStatus } from '../src/api/talos-operation.ts'
 import { ICHOR } from '../src/world/ports/home.ts'
 import { CLUSTER, NAMESPACE, startCluster, type ClusterOnTheWire, type Process } from '../test/cluster-on-the-wire.ts'
-import type { Counts } from './counted-controller.ts'
+import type { Shipped } from './shipped.ts'
 import { openAccount, type Account } from './time-account.ts'
+
+export type Counts = { readonly kubernetes: Readonly<Record<string, number>>; readonly talos: Readonly<Record<string, number>> }
 
 export type WireRollout = {
   readonly controlPlanes: number
@@ -26,13 +28,18 @@ const LOOK_MS = 4
 /** So that what a start leaves behind is gone before the memory is read. */
 const IDLE_MS = 10_000
 
-export const rolloutOnTheWire = async (controlPlanes: number, workers: number, speed: number): Promise<WireRollout> => {
+export const rolloutOnTheWire = async (
+  { controller: module }: Shipped,
+  controlPlanes: number,
+  workers: number,
+  speed: number,
+): Promise<WireRollout> => {
   const cluster = await startCluster({ controlPlanes, workers, from: 'v1.13.5', speed })
   const countsPath = join(cluster.folder, 'counts.json')
-  process.env['BENCH_COUNTS'] = countsPath
+  Object.assign(process.env, { BENCH_COUNTS: countsPath, BENCH_CONTROLLER: module })
   try {
     await cluster.register()
-    const controller = await cluster.startController({ identity: 'bench', program: join(import.meta.dirname, 'counted-controller.ts') })
+    const controller = await cluster.startController({ identity: 'bench', program: join(import.meta.dirname, 'counted-controller.mjs') })
     await until('all machines found', () => ready(cluster))
     await pause(IDLE_MS)
     const idleRssKb = memoryOf(controller, 'VmRSS')

@@ -1,12 +1,13 @@
 // `ichor operation list`, as it ships, beside `kubectl get` of the same objects on the same server; in turns, so that both meet the same weather.
-import { execFile, execFileSync } from 'node:child_process'
-import { cpSync, mkdirSync, mkdtempSync, rmSync, symlinkSync } from 'node:fs'
+import { execFile } from 'node:child_process'
+import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { RESOURCE } from '../src/adapters/kube/resource.ts'
 import { realPart, realParts } from '../test/real/parts.ts'
 import { NAMESPACE, startCluster } from '../test/cluster-on-the-wire.ts'
+import type { Shipped } from './shipped.ts'
 
 export type StartOfList = {
   readonly ichorMs: number
@@ -16,25 +17,18 @@ export type StartOfList = {
   readonly objects: number
 }
 
-const root = join(import.meta.dirname, '..')
 const OBJECTS = 20
 const WARM_UP = 3
 const run = promisify(execFile)
 
 /** Where the real kubectl cannot be had: why. */
-export const startOfList = async (runs: number): Promise<StartOfList | { readonly missing: string }> => {
+export const startOfList = async ({ ichor }: Shipped, runs: number): Promise<StartOfList | { readonly missing: string }> => {
   const kubectl = await realPart('kubectl')
   if ('missing' in kubectl) return kubectl
   const folder = mkdtempSync(join(tmpdir(), 'ichor-bench-'))
   const hasServer = !('missing' in (await realParts('etcd', 'kube-apiserver')))
   const cluster = await startCluster({ controlPlanes: 1, workers: 0, from: 'v1.13.5', speed: 1, realApiServer: hasServer })
   try {
-    // Built beside, so that what is in dist/ stays what it is.
-    execFileSync(process.execPath, [join(root, 'scripts', 'build.ts'), join(folder, 'dist')], { cwd: root, stdio: 'ignore' })
-    mkdirSync(join(folder, 'bin'))
-    cpSync(join(root, 'bin', 'ichor'), join(folder, 'bin', 'ichor'))
-    symlinkSync(join(root, 'node_modules'), join(folder, 'node_modules'))
-    const ichor = join(folder, 'bin', 'ichor')
     const env = { PATH: process.env['PATH'], HOME: folder, KUBECONFIG: cluster.kubernetes.kubeconfigPath }
     if (cluster.kubernetes.needsCrds) await run(ichor, ['install', '--crds-only'], { env })
     await cluster.register()

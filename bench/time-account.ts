@@ -60,12 +60,13 @@ const whose = (world: World, status: OperationStatus | undefined, scale: number)
 
 const isBusy = (world: World, machine: Machine, target: Target): boolean => {
   const { site } = world
-  // An installer that runs or an image that is pulled has a stream open.
-  if (machine.streams.size > 0 || machine.installing || machine.sequence !== undefined) return true
+  if (machine.installing || machine.sequence !== undefined) return true
   if (!isUp(site, machine) || !nodeIsBack(world, machine)) return true
-  if (machine.role === 'controlplane' && !etcdIsWell(world)) return true
+  if (machine.role === 'controlplane' && !(machine.staticPods && etcdIsWell(world))) return true
   const acted = target.actedAt !== undefined
   switch (target.step) {
+    case 'pull':
+      return acted && !machine.images.has(target.goal?.['image'] ?? '')
     case 'drain':
       return isDraining(world, machine)
     case 'transfer-leadership':
