@@ -1,8 +1,9 @@
 import type { Answer } from '../../core/kind.ts'
 import { matchesSelector } from '../../core/rollout-order.ts'
 import { YES, no, unknown } from '../../core/kind.ts'
+import { ms } from '../../core/ledger.ts'
 import type { View, World } from '../../core/world.ts'
-import { budgetFacts, nodeFacts, podFacts, volumeFacts } from '../../core/world.ts'
+import { budgetFacts, nodeFacts, nodeOf, podFacts, volumeFacts } from '../../core/world.ts'
 import type { Fault, Result } from '../../ports/fault.ts'
 import type { BudgetFacts, Kube, PodFacts } from '../../ports/kube.ts'
 import { hasRoomElsewhere, nodeNameOf } from './view.ts'
@@ -37,12 +38,23 @@ const id = (pod: Pick<PodFacts, 'namespace' | 'name'>): string => `${pod.namespa
 const some = (names: readonly string[]): string =>
   names.length > 4 ? `${names.slice(0, 4).join(', ')} and ${names.length - 4} more` : names.join(', ')
 
+/**
+ * Its Node was not ready when the machine was opened, nor since: nobody is there to end its pods or to let go of their volumes, so that they were asked
+ * to go is all that can be had. The upgrade may be its cure.
+ */
+const isSilent = (view: View, name: string): boolean => {
+  const nodes = nodeFacts(view.world)
+  const node = nodes.ok ? nodeOf(nodes.value, name) : undefined
+  return node !== undefined && !node.ready && node.readySince < ms(view.target.startedAt)
+}
+
 /** Done when the pods are really gone, not only on their way, and their volumes are detached. */
 export const drainDone = (view: View): Answer => {
   const node = nodeNameOf(view)
   if (node === undefined) return YES
   const pods = leaving(view, node)
   if (!pods.ok) return unknown(`its pods cannot be listed: ${pods.fault.message}`)
+  if (isSilent(view, node) && pods.value.every(p => p.terminating)) return YES
   if (pods.value.length > 0) {
     const blocked = blockedBy(view)
     return no(

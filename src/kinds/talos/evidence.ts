@@ -76,7 +76,7 @@ export const restarted = (view: View): Answer => {
 const LEFT_AS_IT_WAS: readonly Reason[] = ['InstallFailed', 'BootedOldVersion', 'VersionMismatch', 'SchematicMismatch']
 
 /** A person asked for a new try after this machine came back with the wrong version: what the last one left behind proves nothing for it. */
-const isTriedAnew = (view: View): boolean => {
+export const isTriedAnew = (view: View): boolean => {
   const { lastFailure, lastRetry } = view.operation.status
   const facts = machineOf(view)
   return (

@@ -11,6 +11,7 @@ import type { Need, View, World } from '../../core/world.ts'
 import { machineFacts, nodeFacts, nodeOf } from '../../core/world.ts'
 import type { NodeFacts } from '../../ports/kube.ts'
 import type { MachineFacts } from '../../ports/talos.ts'
+import { isTriedAnew } from './evidence.ts'
 import { abandon, steps } from './steps.ts'
 import { chooseImage, etcdLeader, isOnlySchedulable, isSelected, specOf } from './view.ts'
 
@@ -69,15 +70,20 @@ const turn = ({ operation, target, world }: View): Verdict => {
   const nodes = nodeFacts(world)
   if (!nodes.ok) return wait(`the Kubernetes API does not answer: ${nodes.fault.message}`)
   const closed = new Set(targets.filter(t => t.phase === 'Completed').map(t => t.name))
+  const known = new Set(world.machines.map(m => m.metadata.name))
   const quota = workerQuota({
-    workers: world.machines
-      .filter(m => m.spec.role === 'worker')
-      .map(m => ({
-        name: m.metadata.name,
-        ...(m.status.nodeName ? { node: m.status.nodeName } : {}),
-        // What discovery wrote may be half a minute old; a machine that we closed ourselves was seen running after that.
-        running: closed.has(m.metadata.name) || m.status.conditions?.find(c => c.type === 'Ready')?.status === 'True',
-      })),
+    workers: [
+      ...world.machines
+        .filter(m => m.spec.role === 'worker')
+        .map(m => ({
+          name: m.metadata.name,
+          ...(m.status.nodeName ? { node: m.status.nodeName } : {}),
+          // What discovery wrote may be half a minute old; a machine that we closed ourselves was seen running after that.
+          running: closed.has(m.metadata.name) || m.status.conditions?.find(c => c.type === 'Ready')?.status === 'True',
+        })),
+      // A machine that is worked on is away, also while its TalosMachine is not there: somebody deleted it, and it is discovered anew.
+      ...open.filter(t => !known.has(t.name)).map(t => ({ name: t.name, running: false })),
+    ],
     nodes: nodes.value,
     open: open.map(t => t.name),
     maxUnavailable: operation.spec.maxUnavailable,
@@ -140,11 +146,11 @@ const open = (view: View): Opening => {
   }
 }
 
-const outdated = ({ target, world }: View): string | undefined => {
+const outdated = (view: View): string | undefined => {
+  const { target, world } = view
   const facts = machineFacts(world, target.name)
-  return facts.ok && target.before?.bootID !== undefined && facts.value.bootID !== target.before.bootID
-    ? 'it was rebooted by somebody else before its install; opening it anew'
-    : undefined
+  if (!facts.ok || target.before?.bootID === undefined || facts.value.bootID === target.before.bootID) return undefined
+  return isTriedAnew(view) ? 'tried anew from the begin' : 'it was rebooted by somebody else before its install; opening it anew'
 }
 
 const orderNeeds = (): readonly Need[] => [{ what: 'nodes' }, { what: 'etcd' }]

@@ -82,7 +82,7 @@ export const gate = (operation: TalosOperation, world: World, purpose: 'restart'
     const facts = world.facts.machines[m.metadata.name]
     return facts?.ok ? [facts.value.etcdQuotaBytes] : []
   })
-  return etcdGate({
+  const verdict = etcdGate({
     controlPlanes: etcdViews(world),
     purpose,
     ...(target ? { target } : {}),
@@ -90,7 +90,12 @@ export const gate = (operation: TalosOperation, world: World, purpose: 'restart'
     acknowledgeApiOutage: operation.spec.acknowledge.includes('api-outage'),
     etcdStepAllowed: crossesEtcdMinor(operation, world),
   })
+  return verdict.pass ? verdict : { ...verdict, message: asPeopleSay(verdict.message, controlPlanesOf(world)) }
 }
+
+/** With host names in place of the names of TalosMachines, which end in a hash and so occur nowhere else. */
+const asPeopleSay = (message: string, machines: readonly TalosMachine[]): string =>
+  machines.reduce((text, { metadata, status }) => (status.hostname ? text.replaceAll(metadata.name, status.hostname) : text), message)
 
 const crossesEtcdMinor = (operation: TalosOperation, world: World): boolean =>
   controlPlanesOf(world).some(
