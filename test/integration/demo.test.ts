@@ -1,6 +1,6 @@
 // The demo as people start it: a process with a command line. What it does is told by what it writes, and by what it leaves behind.
 import { spawn, type ChildProcess } from 'node:child_process'
-import { existsSync, readdirSync, readFileSync } from 'node:fs'
+import { existsSync, readdirSync, readFileSync, rmSync } from 'node:fs'
 import { connect } from 'node:net'
 import { join } from 'node:path'
 import { afterEach, describe, expect, it, vi } from 'vitest'
@@ -55,9 +55,12 @@ function watched(child: ChildProcess): Demo {
 }
 
 afterEach(async () => {
-  for (const { process: child, exit } of running.splice(0)) {
+  for (const { process: child, exit, said } of running.splice(0)) {
     child.kill('SIGKILL')
     await exit
+    // Kept where it did not go well, for a person to look at.
+    const kept = /The files are kept: (\S+)/.exec(said())?.[1]
+    if (kept) rmSync(kept, { recursive: true, force: true })
   }
 })
 
