@@ -226,7 +226,8 @@ const kept = (kind: Kind, view: View): Decision | undefined => {
   return ledger.isStopped(operation.status) && !operation.spec.cancelled && !operation.metadata.deletionTimestamp ? { do: 'rest', forMs: world.timing.idleMs } : undefined
 }
 
-const targetNeeds = (target: Target): readonly Need[] => [{ what: 'machine', name: target.name }, { what: 'nodes' }]
+/** What every question about a target may ask about without saying so. */
+export const targetNeeds = (target: Pick<Target, 'name'>): readonly Need[] => [{ what: 'machine', name: target.name }, { what: 'nodes' }]
 
 /** A committing step was intended, or its evidence is there: the machine is half done until it is all done. */
 const isCommitted = (kind: Kind, { target }: View): boolean => {

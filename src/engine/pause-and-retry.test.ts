@@ -138,4 +138,27 @@ describe('a failure', () => {
     await story.untilDone('a')
     expect(story.world.journal.of('install-began').length).toBe(2)
   })
+
+  it('honours a retry that is applied once, and no re-apply of it; one Event says so; a person’s own still counts', async () => {
+    const story = await restartStory()
+    story.world.fault('cp-1', { installer: { exitCode: 1, lines: ['no'], times: 3 } })
+    const fieldsV1 = { 'f:metadata': { 'f:annotations': { [`f:${ANNOTATION.retry}`]: {} } } }
+    const apply = () => story.edit('a', { ...retry, managedFields: [{ manager: 'argocd', operation: 'Apply', fieldsV1 }] })
+    const installs = () => story.world.journal.of('install-began').length
+    const failed = (n: number) => story.until(`it failed ${n} times`, () => installs() === n && story.status('a').failureReason === 'InstallFailed')
+    story.restart('a')
+    await failed(1)
+    apply()
+    await failed(2)
+    for (let i = 0; i < 3; i++) {
+      apply()
+      await story.until('it is taken away', () => story.operation('a')?.metadata.annotations[ANNOTATION.retry] === undefined, MINUTE)
+      await story.pass(5 * MINUTE)
+    }
+    expect(installs()).toBe(2)
+    expect(story.status('a').appliedRetry?.ignored).toBe(3)
+    expect(story.events('a').filter((e) => e.startsWith('RetryIgnored')).length).toBe(1)
+    story.edit('a', { ...retry, managedFields: [{ manager: 'kubectl-annotate', operation: 'Update', fieldsV1 }] })
+    await failed(3)
+  })
 })

@@ -1,6 +1,7 @@
 import type { OperationSpec, TalosOperation } from '../api/talos-operation.ts'
 import { operationHolder } from '../api/names.ts'
-import type { Checked, Kind, PlannedMachine, Refusal } from '../core/kind.ts'
+import { targetNeeds } from '../core/decide.ts'
+import type { Candidate, Checked, Kind, PlannedMachine, Refusal } from '../core/kind.ts'
 import { unfinishedByOthers } from '../core/unfinished.ts'
 import type { Need, View, World } from '../core/world.ts'
 import type { Role } from '../api/talos-machine.ts'
@@ -31,10 +32,18 @@ export const planOperation = async (observer: Observer, kind: Kind, namespace: s
   const operation = imagined(namespace, name, spec)
   const seen = await observe(observer, operation, found.value, [])
   if (!seen.ok) return seen
-  const world = await gather(observer, seen.value, needs(kind, operation, seen.value))
-  const checked = kind.checks(operation, world)
-  const order = kind.rollout.order(operation, world).map(({ skip, ...candidate }) => {
-    const view: View = { operation, target: { ...candidate, phase: 'Pending' }, world }
+  const known = await gather(observer, seen.value, needs(kind, operation, seen.value))
+  const checked = kind.checks(operation, known)
+  const candidates = kind.rollout.order(operation, known)
+  const viewOf = (world: World, { skip: _, ...candidate }: Candidate): View => ({ operation, target: { ...candidate, phase: 'Pending' }, world })
+  const world = await gather(
+    observer,
+    known,
+    candidates.flatMap((c) => [...targetNeeds(c), ...(kind.rollout.openNeeds?.(viewOf(known, c)) ?? [])]),
+  )
+  const order = candidates.map((one) => {
+    const { skip, ...candidate } = one
+    const view = viewOf(world, one)
     const opening = skip === undefined ? kind.rollout.open(view) : { skip }
     return {
       name: candidate.hostname ?? candidate.name,

@@ -50,7 +50,7 @@ export type Story = {
   readonly pass: (ms: number) => Promise<void>
   readonly start: (name?: string) => Process
   /** Changes an operation as a person would, with `kubectl patch` or `annotate`. */
-  readonly edit: (name: string, change: { readonly spec?: object; readonly annotations?: Readonly<Record<string, string>> }) => void
+  readonly edit: (name: string, change: { readonly spec?: object; readonly annotations?: Readonly<Record<string, string>>; readonly managedFields?: readonly object[] }) => void
   readonly remove: (name: string) => void
   /** The Events about an operation, oldest first, each `reason: message`. */
   readonly events: (name: string) => readonly string[]
@@ -134,12 +134,12 @@ export const createStory = ({ seed = 1, kinds = builtKinds, self, loud = false, 
       if (!created.ok) throw new Error(created.fault.message)
       return { namespace: NAMESPACE, name }
     },
-    edit: (name, { spec, annotations }) => {
+    edit: (name, { spec, annotations, managedFields }) => {
       const object = store.get(ICHOR.operations, NAMESPACE, name)
       if (!object) throw new Error(`there is no operation ${name}`)
       const changed = store.update(ICHOR.operations, {
         ...object,
-        metadata: { ...object.metadata, annotations: { ...object.metadata.annotations, ...annotations } },
+        metadata: { ...object.metadata, annotations: { ...object.metadata.annotations, ...annotations }, ...(managedFields ? { managedFields: [...managedFields] } : {}) },
         spec: { ...(object['spec'] as object), ...spec },
       })
       if (!changed.ok) throw new Error(changed.fault.message)

@@ -1,4 +1,5 @@
 // Ichor's own resources and Leases, from what the server said to what the engine reads. The server validated and defaulted them already.
+import { retryAppliedBy } from '../../api/retry-manager.ts'
 import type { Metadata } from '../../api/schema.ts'
 import type { OperationSpec, OperationStatus, TalosOperation } from '../../api/talos-operation.ts'
 import type { TalosCluster, TalosClusterSpec, TalosClusterStatus } from '../../api/talos-cluster.ts'
@@ -15,6 +16,7 @@ export const metadataOf = (object: KubeObject): Metadata => {
   const uid = text(m['uid'])
   if (name === '' || uid === '') throw new Error(`not an object of an API server: it has no ${name === '' ? 'name' : 'uid'}`)
   const deletionTimestamp = text(m['deletionTimestamp'])
+  const manager = retryAppliedBy(m['managedFields'])
   return {
     name,
     namespace: text(m['namespace']),
@@ -26,6 +28,7 @@ export const metadataOf = (object: KubeObject): Metadata => {
     labels: texts(m['labels']),
     annotations: texts(m['annotations']),
     finalizers: list(m['finalizers']).map(text),
+    ...(manager === undefined ? {} : { retryAppliedBy: manager }),
   }
 }
 

@@ -1,4 +1,5 @@
 import { API_VERSION, CONTROLLER, LABEL } from '../../api/names.ts'
+import { retryAppliedBy } from '../../api/retry-manager.ts'
 import type { Metadata, ResourceDefinition } from '../../api/schema.ts'
 import type { TalosCluster } from '../../api/talos-cluster.ts'
 import { talosCluster } from '../../api/talos-cluster.ts'
@@ -34,18 +35,22 @@ const storeFault = ({ code, reason, message }: StoreFault): Fault => {
   return { kind: code === 422 ? 'invalid' : 'busy', message }
 }
 
-const metadataOf = ({ metadata }: KubeObject): Metadata => ({
-  name: metadata.name,
-  namespace: metadata.namespace ?? '',
-  uid: metadata.uid,
-  resourceVersion: metadata.resourceVersion,
-  generation: metadata.generation,
-  creationTimestamp: metadata.creationTimestamp,
-  ...(metadata.deletionTimestamp === undefined ? {} : { deletionTimestamp: metadata.deletionTimestamp }),
-  labels: metadata.labels ?? {},
-  annotations: metadata.annotations ?? {},
-  finalizers: metadata.finalizers ?? [],
-})
+const metadataOf = ({ metadata }: KubeObject): Metadata => {
+  const manager = retryAppliedBy(metadata.managedFields)
+  return {
+    name: metadata.name,
+    namespace: metadata.namespace ?? '',
+    uid: metadata.uid,
+    resourceVersion: metadata.resourceVersion,
+    generation: metadata.generation,
+    creationTimestamp: metadata.creationTimestamp,
+    ...(metadata.deletionTimestamp === undefined ? {} : { deletionTimestamp: metadata.deletionTimestamp }),
+    labels: metadata.labels ?? {},
+    annotations: metadata.annotations ?? {},
+    finalizers: metadata.finalizers ?? [],
+    ...(manager === undefined ? {} : { retryAppliedBy: manager }),
+  }
+}
 
 /** An object as the contracts describe it, defaults filled in; `invalid` where it does not fit its schema. */
 const read = <T>(object: KubeObject, definition: ResourceDefinition | undefined): Result<T> => {
