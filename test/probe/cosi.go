@@ -7,6 +7,7 @@ import (
 
 	"github.com/cosi-project/runtime/api/v1alpha1"
 	"github.com/cosi-project/runtime/pkg/resource"
+	"github.com/cosi-project/runtime/pkg/resource/meta"
 	"github.com/cosi-project/runtime/pkg/resource/protobuf"
 	"github.com/cosi-project/runtime/pkg/state"
 	"go.yaml.in/yaml/v4"
@@ -36,6 +37,8 @@ import (
 type told struct {
 	Metadata metadata `json:"metadata"`
 	GoType   string   `json:"goType"`
+	// What the official type says of itself, as the definition that a machine of this version serves.
+	Definition json.RawMessage `json:"definition,omitempty"`
 	// The spec as the official type writes it, as JSON.
 	Spec     json.RawMessage `json:"spec"`
 	Served   encoded         `json:"served"`
@@ -104,14 +107,41 @@ func tell(r resource.Resource) (*told, error) {
 
 	answer.Official = encoding(again.GetSpec())
 
-	var spec any
-	if err := yaml.Unmarshal([]byte(answer.Official.YAML), &spec); err != nil {
+	if answer.Spec, err = asJSON([]byte(answer.Official.YAML)); err != nil {
 		return nil, err
 	}
 
-	answer.Spec, err = json.Marshal(spec)
+	answer.Definition, err = definitionOf(typed)
 
 	return answer, err
+}
+
+func definitionOf(r resource.Resource) (json.RawMessage, error) {
+	provider, ok := r.(meta.ResourceDefinitionProvider)
+	if !ok {
+		return nil, nil
+	}
+
+	definition, err := meta.NewResourceDefinition(provider.ResourceDefinition())
+	if err != nil {
+		return nil, err
+	}
+
+	text, err := yaml.Marshal(definition.Spec())
+	if err != nil {
+		return nil, err
+	}
+
+	return asJSON(text)
+}
+
+func asJSON(text []byte) (json.RawMessage, error) {
+	var value any
+	if err := yaml.Unmarshal(text, &value); err != nil {
+		return nil, err
+	}
+
+	return json.Marshal(value)
 }
 
 func encoding(spec *v1alpha1.Spec) encoded {
@@ -131,34 +161,46 @@ func (s *session) kind(ctx context.Context, name string) (resource.Kind, error) 
 }
 
 func cosiGet(ctx context.Context, s *session, args []string) error {
-	kind, err := s.kind(ctx, args[0])
-	if err != nil {
-		return err
+	if len(args)%2 != 0 {
+		return errUsage
 	}
 
-	r, err := s.client.COSI.Get(ctx, resource.NewMetadata(kind.Namespace(), kind.Type(), args[1], resource.VersionUndefined),
-		state.WithGetUnmarshalOptions(state.WithSkipProtobufUnmarshal()))
-	if err != nil {
-		return err
+	for i := 0; i < len(args); i += 2 {
+		kind, err := s.kind(ctx, args[i])
+		if err != nil {
+			return err
+		}
+
+		r, err := s.client.COSI.Get(ctx, resource.NewMetadata(kind.Namespace(), kind.Type(), args[i+1], resource.VersionUndefined),
+			state.WithGetUnmarshalOptions(state.WithSkipProtobufUnmarshal()))
+		if err != nil {
+			return err
+		}
+
+		if err := encodeResource(r); err != nil {
+			return err
+		}
 	}
 
-	return encodeResource(r)
+	return nil
 }
 
 func cosiList(ctx context.Context, s *session, args []string) error {
-	kind, err := s.kind(ctx, args[0])
-	if err != nil {
-		return err
-	}
-
-	list, err := s.client.COSI.List(ctx, kind, state.WithListUnmarshalOptions(state.WithSkipProtobufUnmarshal()))
-	if err != nil {
-		return err
-	}
-
-	for _, r := range list.Items {
-		if err := encodeResource(r); err != nil {
+	for _, name := range args {
+		kind, err := s.kind(ctx, name)
+		if err != nil {
 			return err
+		}
+
+		list, err := s.client.COSI.List(ctx, kind, state.WithListUnmarshalOptions(state.WithSkipProtobufUnmarshal()))
+		if err != nil {
+			return err
+		}
+
+		for _, r := range list.Items {
+			if err := encodeResource(r); err != nil {
+				return err
+			}
 		}
 	}
 
@@ -175,32 +217,39 @@ func encodeResource(r resource.Resource) error {
 }
 
 func cosiWatch(ctx context.Context, s *session, args []string) error {
-	kind, err := s.kind(ctx, args[0])
-	if err != nil {
-		return err
-	}
-
 	events := make(chan state.Event)
 
-	if len(args) == 2 {
-		err = s.client.COSI.Watch(ctx, resource.NewMetadata(kind.Namespace(), kind.Type(), args[1], resource.VersionUndefined), events,
-			state.WithWatchUnmarshalOptions(state.WithSkipProtobufUnmarshal()))
-	} else {
-		err = s.client.COSI.WatchKind(ctx, kind, events,
-			state.WithBootstrapContents(true), state.WithWatchKindUnmarshalOptions(state.WithSkipProtobufUnmarshal()))
+	for _, name := range args {
+		kind, err := s.kind(ctx, name)
+		if err != nil {
+			return err
+		}
+
+		if s.id != "" {
+			err = s.client.COSI.Watch(ctx, resource.NewMetadata(kind.Namespace(), kind.Type(), s.id, resource.VersionUndefined), events,
+				state.WithWatchUnmarshalOptions(state.WithSkipProtobufUnmarshal()))
+		} else {
+			err = s.client.COSI.WatchKind(ctx, kind, events,
+				state.WithBootstrapContents(true), state.WithWatchKindUnmarshalOptions(state.WithSkipProtobufUnmarshal()))
+		}
+
+		if err != nil {
+			return err
+		}
 	}
 
-	if err != nil {
-		return err
-	}
-
-	for n := 0; s.count == 0 || n < s.count; n++ {
+	for missing := len(args); missing > 0 || !s.initial; {
 		select {
 		case <-ctx.Done():
 			return ctx.Err()
 		case event := <-events:
 			if event.Type == state.Errored {
 				return event.Error
+			}
+
+			// Of one resource there is one first event, of a type there are many and a last.
+			if s.id != "" || event.Type == state.Bootstrapped {
+				missing--
 			}
 
 			if err := encodeEvent(event); err != nil {

@@ -14,15 +14,17 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/cosi-project/runtime/pkg/state"
 	"github.com/siderolabs/talos/pkg/machinery/client"
+	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 )
 
 const usage = `usage: talos-probe descriptors
        talos-probe [flags] version
-       talos-probe [flags] cosi-get TYPE ID
-       talos-probe [flags] cosi-list TYPE
-       talos-probe [flags] cosi-watch TYPE [ID]
+       talos-probe [flags] cosi-get TYPE ID...
+       talos-probe [flags] cosi-list TYPE...
+       talos-probe [flags] cosi-watch TYPE...
        talos-probe [flags] pull IMAGE
        talos-probe [flags] upgrade IMAGE
        talos-probe [flags] image-list`
@@ -33,7 +35,8 @@ type settings struct {
 	namespace   string
 	driver      string
 	containerd  string
-	count       int
+	id          string
+	initial     bool
 	timeout     time.Duration
 }
 
@@ -43,15 +46,18 @@ type session struct {
 }
 
 type command struct {
-	run  func(context.Context, *session, []string) error
+	run func(context.Context, *session, []string) error
+	// How many it takes, at least and at most.
 	args [2]int
 }
 
+const many = 1000
+
 var commands = map[string]command{
 	"version":    {showVersion, [2]int{0, 0}},
-	"cosi-get":   {cosiGet, [2]int{2, 2}},
-	"cosi-list":  {cosiList, [2]int{1, 1}},
-	"cosi-watch": {cosiWatch, [2]int{1, 2}},
+	"cosi-get":   {cosiGet, [2]int{2, many}},
+	"cosi-list":  {cosiList, [2]int{1, many}},
+	"cosi-watch": {cosiWatch, [2]int{1, many}},
 	"pull":       {pullImage, [2]int{1, 1}},
 	"upgrade":    {upgrade, [2]int{1, 1}},
 	"image-list": {listImages, [2]int{0, 0}},
@@ -67,7 +73,8 @@ func main() {
 	flag.StringVar(&s.namespace, "namespace", "", "of resources; empty: what their definition says")
 	flag.StringVar(&s.driver, "driver", "CRI", "of containerd: CONTAINERD or CRI")
 	flag.StringVar(&s.containerd, "containerd", "NS_SYSTEM", "namespace of containerd: NS_SYSTEM, NS_CRI or NS_UNKNOWN")
-	flag.IntVar(&s.count, "count", 0, "end a watch after so many events; 0: when killed")
+	flag.StringVar(&s.id, "id", "", "watch this resource only")
+	flag.BoolVar(&s.initial, "initial", false, "end a watch when all that is there has come; else when killed")
 	flag.DurationVar(&s.timeout, "timeout", time.Minute, "of all calls together")
 	flag.Usage = func() {
 		fmt.Fprintln(os.Stderr, usage)
@@ -125,6 +132,11 @@ func fail(err error) {
 
 	if s, ok := status.FromError(err); ok {
 		said["message"] = s.Message()
+	}
+
+	// The client of COSI wraps this one in an error of its own, which hides the status.
+	if state.IsNotFoundError(err) {
+		said["code"] = codes.NotFound.String()
 	}
 
 	out.Encode(map[string]any{"error": said}) //nolint:errcheck
