@@ -1,5 +1,6 @@
 // What is asserted in every case: watched while the story runs, whatever it is about.
 import { ANNOTATION, leaseName, operationHolder } from '../../src/api/names.ts'
+import { allowedUnavailable } from '../../src/core/rollout-order.ts'
 import type { OperationStatus } from '../../src/api/talos-operation.ts'
 import { CLUSTER, NAMESPACE, type Story } from '../../src/storm/story.ts'
 import type { JournalEntry } from '../../src/world/journal.ts'
@@ -69,14 +70,19 @@ export const watchAlways = (story: Story, allowed: Allowed, self?: string): Watc
         const owner = pod.metadata.ownerReferences?.find(o => o.controller)?.kind
         const phase = (pod.status as { phase?: string } | undefined)?.phase
         const isHere = (pod.spec as { nodeName?: string }).nodeName === node
-        return isHere && owner !== 'DaemonSet' && owner !== 'Node' && phase !== 'Succeeded' && phase !== 'Failed'
+        const isLeft = isHere && owner !== 'DaemonSet' && owner !== 'Node' && phase !== 'Succeeded' && phase !== 'Failed'
+        // Where the kubelet is dead a pod that was asked to go can go no further.
+        return isLeft && (pod.metadata.deletionTimestamp === undefined || world.machine(node).kubelet)
       })
       .map(pod => pod.metadata.name)
 
-  const watchEntry = ({ machine: name, what, detail }: JournalEntry): void => {
+  const notOurs = new Set<JournalEntry>()
+  const watchEntry = (entry: JournalEntry): void => {
+    const { machine: name, what, detail } = entry
     atMostOneAway()
     if (what === 'pod-deleted' && !allowed.deletes) object(`${name}: ${detail} was deleted instead of evicted`)
-    if (isByHand || !TAKES.has(what)) return
+    if (isByHand) return void notOurs.add(entry)
+    if (!TAKES.has(what)) return
     const machine = world.machine(name)
     if (machine.role === 'controlplane') {
       const others = controlPlanesAway().filter(other => other !== name)
@@ -124,7 +130,12 @@ export const watchAlways = (story: Story, allowed: Allowed, self?: string): Watc
       writes.push(now)
       while ((writes[0] ?? now) < now - 60_000) writes.shift()
       if (writes.length > 120) object('an operation was written more than 120 times in a minute')
-      watchStatus((event.object['status'] ?? {}) as OperationStatus)
+      const status = (event.object['status'] ?? {}) as OperationStatus
+      watchStatus(status)
+      const { maxUnavailable } = event.object.spec as { maxUnavailable: number | string }
+      const limit = allowedUnavailable(maxUnavailable, world.machines.filter(m => m.role === 'worker').length)
+      const open = (status.machines ?? []).filter(t => t.role === 'worker' && t.phase === 'Running').map(t => t.hostname ?? t.name)
+      if (open.length > limit) object(`workers open together: ${open.join(', ')}`)
     })
   }
 
@@ -164,7 +175,7 @@ export const watchAlways = (story: Story, allowed: Allowed, self?: string): Watc
   const refused = (): void => {
     const touched = world.journal
       .entries()
-      .filter(e => TAKES.has(e.what) || (e.detail === 'by Ichor' && e.what.includes('cordon')) || e.what === 'pulled')
+      .filter(e => (TAKES.has(e.what) && !notOurs.has(e)) || (e.detail === 'by Ichor' && e.what.includes('cordon')) || e.what === 'pulled')
     for (const { what, machine } of touched) object(`refused, and yet ${what} on ${machine}`)
     const lease = world.store.get(RESOURCE.leases, NAMESPACE, leaseName(CLUSTER))
     if ((lease?.spec as { holderIdentity?: string } | undefined)?.holderIdentity) object('refused, and yet it holds the cluster lock')

@@ -100,7 +100,8 @@ export const createTalos = (world: World, client: Client, credential: Credential
         return failed('unauthenticated', `${address}: ${name}: remote error: tls: expired certificate`)
       const reached = await reach(address, name)
       if (!reached.ok) return reached
-      if (rank[credential.role] < rank[needs]) return failed('forbidden', `${address}: ${name}: PermissionDenied: not authorized`)
+      if (rank[credential.role] < rank[needs])
+        return failed('forbidden', `${address}: ${name}: PermissionDenied: not authorized; the credential needs the role ${needs}`)
       return run(reached.value)
     })
 
