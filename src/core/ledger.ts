@@ -16,6 +16,10 @@ export const ms = (time: string | undefined): number => (time === undefined ? 0 
 
 const HISTORY = 20
 
+/** What the CRD allows; a longer text would make the server refuse the whole status. */
+const short = (text: string): string => text.slice(0, 1024)
+const long = (text: string): string => text.slice(0, 4096)
+
 const told = (status: OperationStatus, now: number, message: string): OperationStatus => ({
   ...status,
   history: [...(status.history ?? []), { at: iso(now), message: message.slice(0, 512) }].slice(-HISTORY),
@@ -63,13 +67,13 @@ const paused = (status: OperationStatus, reason: Reason | undefined, message: st
   ...without(status, 'failureReason', 'waiting'),
   phase: 'Paused',
   ...(reason ? { failureReason: reason } : {}),
-  message: message.slice(0, 4096),
+  message: long(message),
 })
 
 export const refused = (status: OperationStatus, now: number): OperationStatus => {
   const refusals = standingRefusals(status)
   const message = refusals.map((r) => (r.message.endsWith('.') ? r.message : `${r.message}.`)).join(' ')
-  return told({ ...paused(without(status, 'lock'), 'PreflightRefused', message), lastFailure: { at: iso(now), reason: 'PreflightRefused', message: message.slice(0, 4096) } }, now, `refused: ${refusals.map((r) => r.rule).join(', ')}`)
+  return told({ ...paused(without(status, 'lock'), 'PreflightRefused', message), lastFailure: { at: iso(now), reason: 'PreflightRefused', message: long(message) } }, now, `refused: ${refusals.map((r) => r.rule).join(', ')}`)
 }
 
 /** It waits for the lock that somebody else holds. Told to history only when the holder is a new one. */
@@ -82,8 +86,8 @@ export const queued = (status: OperationStatus, now: number, lock: { lease: stri
 export const held = (status: OperationStatus, since: number, message: string, until: number | undefined): OperationStatus => ({
   ...without(status, 'failureReason'),
   phase: 'Pending',
-  message,
-  waiting: { for: message, since: status.waiting?.for === message ? status.waiting.since : iso(since), ...(until === undefined ? {} : { until: iso(until) }) },
+  message: long(message),
+  waiting: { for: short(message), since: status.waiting?.for === short(message) ? status.waiting.since : iso(since), ...(until === undefined ? {} : { until: iso(until) }) },
 })
 
 export const pausedByOperator = (status: OperationStatus, now: number, message: string, keepsLock: boolean): OperationStatus => {
@@ -125,7 +129,7 @@ export const entered = (status: OperationStatus, now: number, name: string, step
 export const isStopped = (status: OperationStatus): boolean => status.phase === 'Paused' && status.failureReason !== undefined && status.failureReason !== 'ClusterLockHeld'
 
 const going = (status: OperationStatus, message: string, wait: OperationStatus['waiting']): OperationStatus =>
-  isStopped(status) ? status : { ...without(status, 'failureReason', 'waiting'), phase: 'Running', message, ...(wait ? { waiting: wait } : {}) }
+  isStopped(status) ? status : { ...without(status, 'failureReason', 'waiting'), phase: 'Running', message: long(message), ...(wait ? { waiting: wait } : {}) }
 
 /**
  * The intention, written before the act. An act that is only repeated (one more round of evictions) keeps the words of the wait it stands in, so that
@@ -133,7 +137,7 @@ const going = (status: OperationStatus, message: string, wait: OperationStatus['
  */
 export const intended = (status: OperationStatus, now: number, name: string, message: string): OperationStatus => {
   const isRepeated = (targetsOf(status).find((t) => t.name === name)?.attempts ?? 0) > 0 && status.waiting !== undefined
-  const next = withTarget(status, name, (t) => ({ ...without(t, 'retryAt', 'fault', 'stableSince'), firstActedAt: t.firstActedAt ?? iso(now), actedAt: iso(now), attempts: (t.attempts ?? 0) + 1, ...(isRepeated ? {} : { message }) }))
+  const next = withTarget(status, name, (t) => ({ ...without(t, 'retryAt', 'fault', 'stableSince'), firstActedAt: t.firstActedAt ?? iso(now), actedAt: iso(now), attempts: (t.attempts ?? 0) + 1, ...(isRepeated ? {} : { message: short(message) }) }))
   return isRepeated ? going(next, status.message ?? message, status.waiting) : going(next, message, undefined)
 }
 
@@ -142,11 +146,11 @@ export const intended = (status: OperationStatus, now: number, name: string, mes
  * need not be waited for.
  */
 export const unanswered = (status: OperationStatus, name: string, message: string, certain: boolean, retryAt: number): OperationStatus =>
-  withTarget(status, name, (t) => ({ ...(certain ? without(t, 'actedAt') : t), retryAt: iso(retryAt), fault: message.slice(0, 1024) }))
+  withTarget(status, name, (t) => ({ ...(certain ? without(t, 'actedAt') : t), retryAt: iso(retryAt), fault: short(message) }))
 
 /** What became of a machine, in words. Nothing else changes. */
 export const remarked = (status: OperationStatus, name: string, message: string): OperationStatus =>
-  withTarget(status, name, (t) => ({ ...t, message: message.slice(0, 1024) }))
+  withTarget(status, name, (t) => ({ ...t, message: short(message) }))
 
 export const holding = (status: OperationStatus, name: string, since: number | undefined): OperationStatus =>
   withTarget(status, name, (t) => (since === undefined ? without(t, 'stableSince') : { ...t, stableSince: iso(since) }))
@@ -160,11 +164,11 @@ export const received = (status: OperationStatus, now: number, name: string, ste
 export const waiting = (status: OperationStatus, now: number, name: string | undefined, message: string, until: number | undefined): OperationStatus => {
   // The wait for one step is one wait, however its words change: it began with the step.
   const target = targetsOf(status).find((t) => t.name === name)
-  const since = target?.stepStartedAt ?? (status.waiting?.for === message ? status.waiting.since : iso(now))
-  const wait = { for: message, since, ...(until === undefined ? {} : { until: iso(until) }) }
+  const since = target?.stepStartedAt ?? (status.waiting?.for === short(message) ? status.waiting.since : iso(now))
+  const wait = { for: short(message), since, ...(until === undefined ? {} : { until: iso(until) }) }
   const next = going(status, message, wait)
   // The turn of a machine has come although it cannot begin: from here runs the time that it may need.
-  return name === undefined ? next : withTarget(next, name, (t) => ({ ...t, message, ...(t.phase === 'Pending' ? { stepStartedAt: t.stepStartedAt ?? iso(now) } : {}) }))
+  return name === undefined ? next : withTarget(next, name, (t) => ({ ...t, message: short(message), ...(t.phase === 'Pending' ? { stepStartedAt: t.stepStartedAt ?? iso(now) } : {}) }))
 }
 
 /** A machine whose turn has not come yet: what is waited for is not its own time. */
@@ -182,7 +186,7 @@ export const closed = (status: OperationStatus, now: number, name: string, phase
     ...without(t, 'step', 'stepStartedAt', 'actedAt', 'firstActedAt', 'retryAt', 'fault', 'stableSince', 'attempts'),
     phase,
     finishedAt: iso(now),
-    message,
+    message: short(message),
     ...(after ? { after } : {}),
   }))
   const target = targetsOf(next).find((t) => t.name === name) ?? { name }
@@ -191,20 +195,20 @@ export const closed = (status: OperationStatus, now: number, name: string, phase
 
 /** Closed before anything irreversible was done; it will be opened again as if for the first time. */
 export const returned = (status: OperationStatus, now: number, name: string, message: string): OperationStatus => {
-  const next = withTarget(status, name, ({ name: n, hostname, node, address, role }) => ({ name: n, hostname, node, address, role, phase: 'Pending', message }))
+  const next = withTarget(status, name, ({ name: n, hostname, node, address, role }) => ({ name: n, hostname, node, address, role, phase: 'Pending', message: short(message) }))
   return told(next, now, `${displayName(targetsOf(next).find((t) => t.name === name) ?? { name })}: ${message}`)
 }
 
 /** A fault of ours: no question about an open machine can be asked any more, so all of them stop where they are. */
 export const broken = (status: OperationStatus, now: number, message: string): OperationStatus => {
   const open = openTargets(status)
-  const stopped = open.reduce((next, target) => withTarget(next, target.name, (t) => ({ ...t, phase: 'Failed', message: message.slice(0, 1024) })), status)
+  const stopped = open.reduce((next, target) => withTarget(next, target.name, (t) => ({ ...t, phase: 'Failed', message: short(message) })), status)
   return failed(stopped, now, undefined, 'InternalError', message)
 }
 
 export const failed = (status: OperationStatus, now: number, target: Target | undefined, reason: Reason, message: string): OperationStatus => {
-  const failure = { at: iso(now), reason, message: message.slice(0, 4096), ...(target ? { machine: target.name, ...(target.step ? { step: target.step } : {}) } : {}) }
-  const next = target ? withTarget(status, target.name, (t) => ({ ...t, phase: 'Failed', message: message.slice(0, 1024) })) : status
+  const failure = { at: iso(now), reason, message: long(message), ...(target ? { machine: target.name, ...(target.step ? { step: target.step } : {}) } : {}) }
+  const next = target ? withTarget(status, target.name, (t) => ({ ...t, phase: 'Failed', message: short(message) })) : status
   return told({ ...paused(next, reason, message), lastFailure: failure }, now, `failed (${reason}): ${message}`)
 }
 

@@ -14,7 +14,9 @@ export const unfinishedByOthers = (operation: TalosOperation, world: World): rea
         .map((t) => ({
           rule: 'UnfinishedOperation',
           machine: t.name,
-          message: `${displayName(t)} was left half done by the ${o.spec.kind} operation ${o.metadata.name} (${t.step ?? t.phase}). Let that one finish first, or cancel it after undoing what it did.`,
+          message: `${displayName(t)} was left half done by the ${o.spec.kind} operation ${o.metadata.name} (${t.step ?? t.phase}). ${
+            o.status.phase === 'Cancelled' ? 'Delete that operation once the machine is as it should be.' : 'Let that one finish first, or undo what it did and delete it.'
+          }`,
           overridable: false,
         })),
     )
