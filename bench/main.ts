@@ -32,7 +32,7 @@ const virtual = [
 const wire = isQuick
   ? [await step('rollout of 3+3 on the wire', () => rolloutOnTheWire(shipped, 3, 3, 50))]
   : [
-      await step('rollout of 3+3 on the wire, about 2 minutes', () => rolloutOnTheWire(shipped, 3, 3, 10)),
+      await step('rollout of 3+3 on the wire, about 4 minutes', () => rolloutOnTheWire(shipped, 3, 3, 6)),
       await step('rollout of 5+20 on the wire, about 2 minutes', () => rolloutOnTheWire(shipped, 5, 20, 50)),
     ]
 const picture = isQuick ? {} : await step('first picture of the demo', () => firstPicture({ runs: 5 }))
