@@ -1,0 +1,148 @@
+import { describe, expect, it } from 'vitest'
+import type { Kube, PodFacts } from '../../ports/kube.ts'
+import { blockedBy, deleteAll, drainDone, evictAll } from './drain.ts'
+import { at, given, NOW, node, pod, type Given } from './test-view.ts'
+
+const budget = (name: string, disruptionsAllowed: number, matchLabels: Readonly<Record<string, string>> = { app: 'db' }) => ({
+  namespace: 'default',
+  name,
+  disruptionsAllowed,
+  matchLabels,
+})
+const self = { namespace: 'ichor-system', pod: 'ichor-0', node: 'wk-1' }
+const own = pod('ichor-0', { namespace: 'ichor-system', labels: { app: 'ichor' } })
+const silent = { 'wk-1': node('wk-1', { ready: false, readySince: Date.parse(at(3_600_000)) }) }
+
+const answer = (over: Given): string => {
+  const found = drainDone(given(over))
+  return found.is === 'failed' ? found.message : found.is === 'yes' ? 'yes' : `${found.is}: ${found.why}`
+}
+
+describe('drained', () => {
+  it.each([
+    ['nothing there', {}, 'yes'],
+    [
+      'what stays: static pods, daemons, what has ended',
+      {
+        pods: [
+          pod('a', { mirror: true }),
+          pod('b', { ownerKind: 'DaemonSet' }),
+          pod('c', { phase: 'Succeeded' }),
+          pod('d', { phase: 'Failed' }),
+        ],
+      },
+      'yes',
+    ],
+    ['a pod', { pods: [pod('db')] }, 'no: 1 pod is still there: default/db'],
+    ['a pod on its way', { pods: [pod('db', { terminating: true })] }, 'no: 1 pod is still there: default/db'],
+    ['a pod without an owner', { pods: [pod('db', { ownerKind: '' })] }, 'no: 1 pod is still there: default/db'],
+    [
+      'many pods',
+      { pods: ['a', 'b', 'c', 'd', 'e', 'f'].map(name => pod(name)) },
+      'no: 6 pods are still there: default/a, default/b, default/c, default/d and 2 more',
+    ],
+    [
+      'a budget',
+      { pods: [pod('db')], budgets: [budget('keep', 0)] },
+      'no: pod default/db is held by PodDisruptionBudget keep (allowed disruptions 0)',
+    ],
+    ['a budget with room', { pods: [pod('db')], budgets: [budget('keep', 1)] }, 'no: 1 pod is still there: default/db'],
+    [
+      'a budget of another namespace',
+      { pods: [pod('db')], budgets: [{ ...budget('keep', 0), namespace: 'other' }] },
+      'no: 1 pod is still there: default/db',
+    ],
+    ['a budget of other pods', { pods: [pod('db')], budgets: [budget('keep', 0, { app: 'web' })] }, 'no: 1 pod is still there: default/db'],
+    [
+      'a budget by expression, of other pods',
+      { pods: [pod('db')], budgets: [{ ...budget('keep', 0, {}), matchExpressions: [{ key: 'app', operator: 'NotIn', values: ['db'] }] }] },
+      'no: 1 pod is still there: default/db',
+    ],
+    [
+      'a budget by expression',
+      { pods: [pod('db')], budgets: [{ ...budget('keep', 0, {}), matchExpressions: [{ key: 'app', operator: 'In', values: ['db'] }] }] },
+      'no: pod default/db is held by PodDisruptionBudget keep (allowed disruptions 0)',
+    ],
+    [
+      'two budgets, which the Eviction API refuses for ever',
+      { pods: [pod('db')], budgets: [budget('one', 1), budget('two', 1)] },
+      'no: pod default/db is covered by 2 PodDisruptionBudgets (one, two), so it cannot be evicted at all',
+    ],
+    ['volumes', { volumes: ['csi-1'] }, 'no: volumes are still attached: csi-1'],
+    ['the API is away', { pods: 'away' }, 'unknown: its pods cannot be listed: 503'],
+    [
+      'a dead kubelet, and a pod that was asked to go',
+      { pods: [pod('db', { terminating: true })], volumes: ['csi-1'], nodes: silent },
+      'yes',
+    ],
+    ['a dead kubelet, and a pod that was not', { pods: [pod('db')], nodes: silent }, 'no: 1 pod is still there: default/db'],
+    [
+      'a kubelet that fell silent only now',
+      { pods: [pod('db', { terminating: true })], nodes: { 'wk-1': node('wk-1', { ready: false, readySince: NOW - 1000 }) } },
+      'no: 1 pod is still there: default/db',
+    ],
+    ['our own pod', { pods: [own], self }, 'no: 1 pod is still there: ichor-system/ichor-0'],
+    ['our own pod, and nowhere else to go', { pods: [own], self, nodes: { 'wk-2': node('wk-2', { ready: false }) } }, 'yes'],
+    [
+      'our own pod, and the other worker is cordoned',
+      { pods: [own], self, nodes: { 'wk-2': node('wk-2', { unschedulable: true }) } },
+      'yes',
+    ],
+    ['no Node at all', { target: { node: undefined, goal: {} }, pods: [pod('db')] }, 'yes'],
+  ] as readonly (readonly [string, Given, string])[])('%s', (_, over, expected) => {
+    expect(answer(over)).toBe(expected)
+  })
+})
+
+/** A Kubernetes API in which every pod goes, but for those that are named. */
+const api = (denies: Readonly<Record<string, 'busy' | 'forbidden'>> = {}) => {
+  const gone: string[] = []
+  const take =
+    (how: string) =>
+    (p: PodFacts): ReturnType<Kube['evict']> => {
+      const denied = denies[p.name]
+      if (denied) return Promise.resolve({ ok: false, fault: { kind: denied, message: `${denied} ${p.name}` } })
+      gone.push(`${how} ${p.name}`)
+      return Promise.resolve({ ok: true, value: undefined })
+    }
+  return { kube: { evict: take('evicted'), deletePod: take('deleted') } as Kube, gone }
+}
+
+describe('a round', () => {
+  it('asks every pod that is not on its way already', async () => {
+    const { kube, gone } = api()
+    await evictAll(kube, given({ pods: [pod('b'), pod('a'), pod('c', { terminating: true }), pod('d', { mirror: true })] }))
+    expect(gone).toEqual(['evicted a', 'evicted b'])
+  })
+
+  it('goes on past a pod that a budget holds', async () => {
+    const { kube, gone } = api({ a: 'busy' })
+    expect(await evictAll(kube, given({ pods: [pod('a'), pod('b')] }))).toMatchObject({ ok: true })
+    expect(gone).toEqual(['evicted b'])
+  })
+
+  it('says when it may not', async () => {
+    const { kube } = api({ a: 'forbidden' })
+    expect(await evictAll(kube, given({ pods: [pod('a'), pod('b')] }))).toMatchObject({ ok: false, fault: { kind: 'forbidden' } })
+  })
+
+  it.each([
+    ['leaves our own pod to the last', [pod('a'), own], ['evicted a']],
+    ['waits with it until the others are gone', [pod('a', { terminating: true }), own], []],
+    ['and then takes it', [own], ['evicted ichor-0']],
+  ])('%s', async (_, pods, expected) => {
+    const { kube, gone } = api()
+    await evictAll(kube, given({ pods, self }))
+    expect(gone).toEqual(expected)
+  })
+
+  it('deletes, where that was asked for', async () => {
+    const { kube, gone } = api()
+    await deleteAll(kube, given({ pods: [pod('a')], budgets: [budget('keep', 0, { app: 'a' })] }))
+    expect(gone).toEqual(['deleted a'])
+  })
+})
+
+it('a pod on its way is held by nobody', () => {
+  expect(blockedBy(given({ pods: [pod('db', { terminating: true })], budgets: [budget('keep', 0)] }))).toEqual([])
+})
