@@ -13,11 +13,15 @@ export type CallSite = {
   readonly credentialExpired?: Date | undefined
 }
 
+/** Far more than any message of Talos; a peer may send 64 KiB. */
+const longestDetails = 8_192
+
 /**
  * The one door from gRPC to Faults. Talos's texts change between releases, so they only refine what the code says, and only by short pieces.
  */
 export function classify(failure: CallFailure, site: CallSite): Fault {
-  const text = tidy(failure.details)
+  // The patterns below take the square of a text's length at worst.
+  const text = tidy(failure.details.slice(0, longestDetails))
   if (failure.code === status.UNAVAILABLE && site.credentialExpired) {
     return faultAt(
       site,
