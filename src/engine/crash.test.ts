@@ -55,7 +55,7 @@ const wellDone = (story: RestartStory): readonly string[] => {
     if (reboots !== 1) wrong.push(`${machine.name} was rebooted ${reboots} times`)
     if (installs !== 1) wrong.push(`${machine.name} was installed ${installs} times`)
     const node = story.world.store.get('nodes', '', machine.name)
-    if ((node?.['spec'] as { unschedulable?: boolean }).unschedulable) wrong.push(`${machine.name} is still cordoned`)
+    if ((node?.['spec'] as { unschedulable?: boolean } | undefined)?.unschedulable) wrong.push(`${machine.name} is still cordoned`)
   }
   return wrong
 }

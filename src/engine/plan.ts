@@ -35,7 +35,11 @@ export const planOperation = async (observer: Observer, kind: Kind, namespace: s
   const known = await gather(observer, seen.value, needs(kind, operation, seen.value))
   const checked = kind.checks(operation, known)
   const candidates = kind.rollout.order(operation, known)
-  const viewOf = (world: World, { skip: _, ...candidate }: Candidate): View => ({ operation, target: { ...candidate, phase: 'Pending' }, world })
+  const viewOf = (world: World, { name, role, hostname, node, address }: Candidate): View => ({
+    operation,
+    target: { name, role, phase: 'Pending', ...(hostname ? { hostname } : {}), ...(node ? { node } : {}), ...(address ? { address } : {}) },
+    world,
+  })
   const world = await gather(
     observer,
     known,
