@@ -1,13 +1,6 @@
 import type { PeerCertificate } from 'node:tls'
 
-type TalosRole =
-  | 'os:admin'
-  | 'os:operator'
-  | 'os:reader'
-  | 'os:etcd:backup'
-  | 'os:image:verifier'
-  | 'os:meta:writer'
-  | 'os:impersonator'
+type TalosRole = 'os:admin' | 'os:operator' | 'os:reader' | 'os:etcd:backup' | 'os:image:verifier' | 'os:meta:writer' | 'os:impersonator'
 
 const LETTERS: Readonly<Record<string, TalosRole>> = {
   A: 'os:admin',
@@ -20,22 +13,34 @@ const LETTERS: Readonly<Record<string, TalosRole>> = {
 
 /** Who may call what, a letter per role. Methods that are not named need the admin. */
 const RULES: Readonly<Record<string, string>> = {
+  ...Object.fromEntries(
+    ['Containers', 'CPUFreqStats', 'CPUInfo', 'DiskStats', 'DiskUsage', 'List', 'LoadAvg', 'LogsContainers', 'Memory', 'Mounts', 'Netstat']
+      .concat('NetworkDeviceStats', 'Processes', 'Stats')
+      .map(method => [`/machine.MachineService/${method}`, 'AOR']),
+  ),
   '/machine.MachineService/ApplyConfiguration': 'A',
   '/machine.MachineService/Dmesg': 'AOR',
   '/machine.MachineService/Events': 'AOR',
   '/machine.MachineService/EtcdMemberList': 'AORB',
   '/machine.MachineService/EtcdAlarmList': 'AORB',
   '/machine.MachineService/EtcdAlarmDisarm': 'AO',
+  '/machine.MachineService/EtcdDefragment': 'AO',
+  '/machine.MachineService/EtcdSnapshot': 'AOB',
   '/machine.MachineService/EtcdStatus': 'AORB',
   '/machine.MachineService/Hostname': 'AOR',
   '/machine.MachineService/ImageList': 'AOR',
   '/machine.MachineService/ImagePull': 'AO',
   '/machine.MachineService/Logs': 'AOR',
+  '/machine.MachineService/MetaDelete': 'AM',
+  '/machine.MachineService/MetaWrite': 'AM',
+  '/machine.MachineService/PacketCapture': 'AO',
   '/machine.MachineService/Reboot': 'AO',
+  '/machine.MachineService/Restart': 'AO',
   '/machine.MachineService/ServiceList': 'AOR',
   '/machine.MachineService/ServiceRestart': 'AO',
   '/machine.MachineService/ServiceStart': 'AO',
   '/machine.MachineService/ServiceStop': 'AO',
+  '/machine.MachineService/Shutdown': 'AO',
   '/machine.MachineService/SystemStat': 'AOR',
   '/machine.MachineService/Version': 'AOR',
   '/machine.ImageService/List': 'AOR',

@@ -13,12 +13,14 @@ import { imageMethods } from './image-service.ts'
 import { lifecycleMethods } from './lifecycle-service.ts'
 import type { Line, LineState } from './line.ts'
 import { createLine } from './line.ts'
+import { absentMethods } from './machine/absent.ts'
 import { actionMethods } from './machine/actions.ts'
 import { configurationMethods } from './machine/apply-configuration.ts'
 import { etcdMethods } from './machine/etcd.ts'
 import { eventMethods } from './machine/events.ts'
 import { factMethods } from './machine/facts.ts'
 import { logMethods } from './machine/logs.ts'
+import { serviceMethods } from './machine/services.ts'
 
 /** What a machine shows, as PEM text. The key may carry Talos' own label, `ED25519 PRIVATE KEY`. */
 export type MachineCertificate = { readonly crt: string; readonly key: string }
@@ -54,20 +56,24 @@ const serverOf = (ground: Ground, endpoint: Machine): Server => {
   const server = new Server({ 'grpc.max_receive_message_length': MAX_MESSAGE_BYTES, 'grpc.max_send_message_length': MAX_MESSAGE_BYTES })
   const add = (service: ServiceDefinition, methods: object): void =>
     server.addService(service, bind(methods as Record<string, Bound>, ground, endpoint))
-  add(grpcService(MachineService), {
-    ...factMethods,
-    ...logMethods,
-    ...eventMethods,
-    ...etcdMethods,
-    ...actionMethods,
-    ...configurationMethods,
-  })
+  add(grpcService(MachineService), machineMethods)
   // Machines of every version have them here: apid forwards what it does not know itself, and the target's version decides.
   add(grpcService(ImageService), imageMethods)
   add(grpcService(LifecycleService), lifecycleMethods)
   add(grpcService(State), stateMethods)
   return server
 }
+
+const presentMethods = {
+  ...factMethods,
+  ...logMethods,
+  ...eventMethods,
+  ...etcdMethods,
+  ...serviceMethods,
+  ...actionMethods,
+  ...configurationMethods,
+}
+const machineMethods = { ...absentMethods(new Set(Object.keys(presentMethods))), ...presentMethods }
 
 const stateOf = (machine: Machine): LineState => {
   if (machine.cut) return 'silent'

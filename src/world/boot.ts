@@ -1,7 +1,8 @@
+import { startEtcd } from './etcd-membership.ts'
 import type { Machine } from './machine.ts'
 import { isReady, requiredServices, setStage, versionOf } from './machine.ts'
 import { startSequence } from './sequencer.ts'
-import { EARLY_SERVICES, isServiceUp, setServiceState, startService } from './services.ts'
+import { earlyServices, isServiceUp, setServiceState, startService } from './services.ts'
 import type { Site } from './site.ts'
 import { later } from './site.ts'
 import { STREAM_DEADLINE_MS } from './stream.ts'
@@ -67,10 +68,20 @@ const comeUp = (site: Site, machine: Machine): void => {
   }
   disk.booted = chooseSlot(disk)
   disk.next = disk.booted
+  disk.slotless = isInstalled(disk) ? undefined : disk.media
+  if (!isInstalled(disk) && !disk.media) {
+    site.journal.write(machine.name, 'boot-failed', 'no bootable device')
+    return
+  }
+  // What was not written to a disk is lost.
+  machine.config = isInstalled(disk) ? configOnDisk(machine) : ''
+  machine.onDisk = undefined
   site.journal.write(machine.name, 'boot', `${versionOf(machine)} ${machine.bootID}`)
   machine.apid = true
-  for (const id of EARLY_SERVICES) startService(site, machine, id)
-  startBoot(site, machine)
+  initialize(site, machine, {
+    install: () => installIfNeeded(site, machine, () => startBoot(site, machine)),
+    failed: () => failSequence(site, machine),
+  })
 }
 
 const startKubelet = (site: Site, machine: Machine): void => {
@@ -124,11 +135,6 @@ const startBoot = (site: Site, machine: Machine): void => {
   )
 }
 
-const startEtcd = (site: Site, machine: Machine): void => {
-  setServiceState(site, machine, 'etcd', 'Running', 'Started task etcd for container etcd')
-  site.etcd.start(machine)
-}
-
 /** The last phase of a sequence that restarts the machine. */
 export const restart = (site: Site, machine: Machine, why: string): void => {
   goDown(site, machine, why)
@@ -175,7 +181,7 @@ export const beRunning = (site: Site, machine: Machine): void => {
   machine.bootedAt = site.schedule.now() - site.schedule.random.between(86_400_000, 30 * 86_400_000)
   machine.apid = true
   machine.stage = 'running'
-  for (const id of [...EARLY_SERVICES, ...requiredServices(machine), 'cri']) {
+  for (const id of new Set([...earlyServices(machine), ...requiredServices(machine), 'cri'])) {
     if (id === 'etcd') site.etcd.start(machine)
     startService(site, machine, id)
   }

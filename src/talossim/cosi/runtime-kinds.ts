@@ -97,7 +97,7 @@ const extensions = (machine: Machine): readonly Drawn[] => {
 
 const securityState = (machine: Machine): readonly Drawn[] => {
   const { secureBoot, version } = runningSlot(machine.disk)
-  const knowsSELinux = isAtLeast(version, 1, 10)
+  const knowsSELinux = isAtLeast(version, 1, 10) && machine.platform !== 'container'
   return [
     drawn(
       'securitystate',
@@ -259,7 +259,11 @@ export const runtimeKinds: readonly ResourceKind[] = [
     owner: 'time.SyncController',
     columns: () => [['Synced', '{.synced}']],
     since: 0,
-    draw: () => [drawn('node', StatusSpecSchema, { synced: true }, { synced: true, epoch: 0, syncDisabled: false })],
+    draw: (_, { platform }) => {
+      // Containers have the clock of their host.
+      const syncDisabled = platform === 'container'
+      return [drawn('node', StatusSpecSchema, { synced: true, syncDisabled }, { synced: true, epoch: 0, syncDisabled })]
+    },
   },
   {
     type: 'SystemDisks.block.talos.dev',
@@ -279,12 +283,15 @@ export const runtimeKinds: readonly ResourceKind[] = [
     columns: () => [
       ['Manufacturer', '{.manufacturer}'],
       ['ProductName', '{.productName}'],
+      ['Version', '{.version}'],
       ['SerialNumber', '{.serialnumber}'],
       ['UUID', '{.uuid}'],
+      ['WakeUpType', '{.wakeUpType}'],
+      ['SKUNumber', '{.skuNumber}'],
     ],
     since: 3,
-    draw: (_, { uuid }) =>
-      uuid === ''
+    draw: (_, { uuid, platform }) =>
+      uuid === '' || platform === 'container'
         ? []
         : [
             drawn(

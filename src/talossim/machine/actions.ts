@@ -24,7 +24,7 @@ const reboot: UnaryHandler<typeof methods.reboot> = ({ site, machine }, request)
 
 const upgrade: UnaryHandler<typeof methods.upgrade> = async ({ site, machine, drain }, request) => {
   const { image, preserve, force, stage } = request
-  if (stage) return refuse('Unimplemented', 'the simulation has no staged upgrades')
+  if (stage && machine.platform !== 'container') return refuse('Unimplemented', 'the simulation has no staged upgrades')
   const mode = request.rebootMode === UpgradeRequest_RebootMode.POWERCYCLE ? 'powercycle' : 'default'
   const queued = await new Promise<Answer<{ readonly actorID: string }>>(resolve =>
     requestUpgrade(site, machine, { image, preserve, force, rebootMode: mode }, drain, resolve),
@@ -38,7 +38,7 @@ const imagePull: UnaryHandler<typeof methods.imagePull> = async ({ site, machine
     const hangUp = pullImage(site, machine, request.reference, { line: () => {}, end: resolve })
     over.addEventListener('abort', hangUp, { once: true })
   })
-  return pulled.ok ? answer({ messages: [{}] }) : pulled
+  return pulled.ok ? answer({ messages: [{}] }) : refuse(pulled.code, `error pulling image: 1 error(s) occurred:\n\t${pulled.message}`)
 }
 
 /** OK means queued: what comes of it, events and the boot id tell. */

@@ -80,8 +80,9 @@ const alarmList: UnaryHandler<typeof methods.etcdAlarmList> = async call => {
   return view.ok ? answer({ messages: [{ memberAlarms: alarmsOf(view.value) }] }) : view
 }
 
+/** Its refusal on a worker speaks of the list, as the real one's does. */
 const alarmDisarm: UnaryHandler<typeof methods.etcdAlarmDisarm> = async call => {
-  const refusal = notOnWorker(call.machine, 'etcd alarm disarm')
+  const refusal = notOnWorker(call.machine, 'etcd alarm list')
   if (refusal) return refusal
   const view = await viewOf(call, () => [call.machine])
   if (!view.ok) return view
@@ -101,7 +102,14 @@ const forfeitLeadership: UnaryHandler<typeof methods.etcdForfeitLeadership> = as
   return given.ok ? answer({ messages: [{ member: given.value }] }) : given
 }
 
+/** The world's clusters were bootstrapped long ago. */
+const bootstrap: UnaryHandler<typeof methods.bootstrap> = ({ machine }) =>
+  machine.role === 'controlplane'
+    ? refuse('AlreadyExists', 'etcd data directory is not empty')
+    : refuse('FailedPrecondition', 'bootstrap can only be performed on a control plane node')
+
 export const etcdMethods = {
+  bootstrap: unary(methods.bootstrap, bootstrap),
   etcdMemberList: unary(methods.etcdMemberList, memberList),
   etcdStatus: unary(methods.etcdStatus, etcdStatus),
   etcdAlarmList: unary(methods.etcdAlarmList, alarmList),
