@@ -1,4 +1,3 @@
-import { startEtcd } from './etcd-membership.ts'
 import type { Machine } from './machine.ts'
 import { isReady, requiredServices, setStage, versionOf } from './machine.ts'
 import { startSequence } from './sequencer.ts'
@@ -68,20 +67,10 @@ const comeUp = (site: Site, machine: Machine): void => {
   }
   disk.booted = chooseSlot(disk)
   disk.next = disk.booted
-  disk.slotless = isInstalled(disk) ? undefined : disk.media
-  if (!isInstalled(disk) && !disk.media) {
-    site.journal.write(machine.name, 'boot-failed', 'no bootable device')
-    return
-  }
-  // What was not written to a disk is lost.
-  machine.config = isInstalled(disk) ? configOnDisk(machine) : ''
-  machine.onDisk = undefined
   site.journal.write(machine.name, 'boot', `${versionOf(machine)} ${machine.bootID}`)
   machine.apid = true
-  initialize(site, machine, {
-    install: () => installIfNeeded(site, machine, () => startBoot(site, machine)),
-    failed: () => failSequence(site, machine),
-  })
+  for (const id of earlyServices(machine)) startService(site, machine, id)
+  startBoot(site, machine)
 }
 
 const startKubelet = (site: Site, machine: Machine): void => {
@@ -133,6 +122,11 @@ const startBoot = (site: Site, machine: Machine): void => {
     },
     site.schedule.random.uuid(),
   )
+}
+
+const startEtcd = (site: Site, machine: Machine): void => {
+  setServiceState(site, machine, 'etcd', 'Running', 'Started task etcd for container etcd')
+  site.etcd.start(machine)
 }
 
 /** The last phase of a sequence that restarts the machine. */
