@@ -115,6 +115,8 @@ export type World = {
   readonly userDeleteNode: (node: string) => void
   /** A member that answers, but through which nothing can be read. */
   readonly sicken: (which: string | number, on: boolean) => void
+  /** Ends a control plane, deletes its etcd data and starts it. Who is a member remains one, without a machine. */
+  readonly loseEtcdData: (which: string | number) => void
 }
 
 const DEFAULT_START = Date.UTC(2026, 8, 1, 8)
@@ -280,6 +282,11 @@ export const createWorld = (options: WorldOptions): World => {
     sicken: (which, on) => {
       member(which).sick = on
       etcd.look()
+    },
+    loseEtcdData: which => {
+      powerOff(site, find(which))
+      etcd.forget(find(which))
+      powerOn(site, find(which))
     },
   }
 }

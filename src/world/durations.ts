@@ -38,6 +38,9 @@ export const DURATIONS = {
   /** From losing a leader to having one. */
   election: [800, 2500],
   transferLeadership: [100, 800],
+  /** From a learner's start until it has caught up and is made a voter. */
+  etcdPromotion: s(45, 60),
+  etcdDefrag: [200, 2000],
   /** When etcd's health is probed next. */
   etcdProbe: s(1, 20),
   /** When a probe fails it takes its own time-out. */

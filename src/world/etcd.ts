@@ -44,9 +44,15 @@ export type Etcd = {
   readonly memberOf: (machine: Machine) => Member | undefined
   /** Runs, is reachable by the others, and is no learner. */
   readonly isConnected: (member: Member) => boolean
+  /** The machine has something in its data directory: it was a member once, whether or not it still is. */
+  readonly hasData: (machine: Machine) => boolean
+  /** Empties the data directory. Whoever is still a member is then one without a machine. */
+  readonly forget: (machine: Machine) => void
   /** Adds a member for a machine, as bootstrap and join do, or an orphan without one. */
-  readonly addMember: (name: string, peerURL: string, machine: Machine | undefined) => Member
+  readonly addMember: (name: string, peerURL: string, machine: Machine | undefined, isLearner?: boolean) => Member
   readonly removeMember: (id: string) => boolean
+  /** A learner votes from now on. */
+  readonly promote: (member: Member) => void
   readonly start: (machine: Machine) => void
   readonly stop: (machine: Machine) => void
   /** To be called after anything that may change who reaches whom. */
@@ -57,6 +63,8 @@ export type Etcd = {
   readonly view: (machine: Machine) => Answer<EtcdView>
   readonly raiseAlarm: (memberID: string, alarm: Alarm) => void
   readonly disarm: () => void
+  /** The version, `3.5`, that a downgrade under way goes to; undefined where there is none. */
+  downgradeTarget: string | undefined
   /** A scenario's way to shake things: an election although the leader is well. */
   readonly elect: () => void
 }
@@ -68,6 +76,7 @@ const MiB = 1024 * 1024
 export const createEtcd = (site: () => Site): Etcd => {
   const members: Member[] = []
   const alarms: { memberID: string; alarm: Alarm }[] = []
+  const withData = new Set<Machine>()
   let leader = ''
   let term = 1
   let index = 10_000n
@@ -121,7 +130,10 @@ export const createEtcd = (site: () => Site): Etcd => {
       const well = hasQuorum() && leader !== '' && isConnected(member) && !member.sick
       const told = machine.services.get('etcd')?.health
       if (well) setServiceHealth(site(), machine, 'etcd', true)
-      else if (member.isLearner) probe(member, site().durations.fixed(20_000))
+      else if (member.isLearner) {
+        setServiceHealth(site(), machine, 'etcd', false, 'etcdserver: rpc not supported for learner')
+        probe(member, site().durations.fixed(20_000))
+      }
       else if (told !== 'unhealthy') {
         // The failing read takes its time-out; meanwhile the world may have mended.
         later(site(), machine, site().durations.draw('etcdProbeTimeout'), () => {
@@ -234,13 +246,13 @@ export const createEtcd = (site: () => Site): Etcd => {
     alarms: () => alarms,
     memberOf,
     isConnected,
-    addMember: (name, peerURL, machine) => {
+    addMember: (name, peerURL, machine, isLearner = false) => {
       const { random } = site().schedule
       const member: Member = {
         id: random.hex(16),
         name,
         peerURLs: [peerURL],
-        isLearner: false,
+        isLearner,
         machine,
         running: false,
         frozenIndex: 0n,
@@ -250,6 +262,7 @@ export const createEtcd = (site: () => Site): Etcd => {
         sick: false,
       }
       members.push(member)
+      if (machine) withData.add(machine)
       if (grewUntil > 0) look()
       return member
     },
@@ -259,6 +272,20 @@ export const createEtcd = (site: () => Site): Etcd => {
       members.splice(at, 1)
       look()
       return true
+    },
+    promote: member => {
+      member.isLearner = false
+      site().journal.write(member.machine?.name ?? member.name, 'etcd-promoted', member.name)
+      look()
+    },
+    hasData: machine => withData.has(machine),
+    forget: machine => {
+      withData.delete(machine)
+      const at = members.findIndex(m => m.machine === machine)
+      const orphan = members[at]
+      if (!orphan) return
+      members[at] = { ...orphan, machine: undefined, running: false }
+      look()
     },
     start,
     stop,
@@ -272,6 +299,7 @@ export const createEtcd = (site: () => Site): Etcd => {
     disarm: () => {
       alarms.length = 0
     },
+    downgradeTarget: undefined,
     elect: () => {
       appoint(undefined)
       look()

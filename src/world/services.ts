@@ -39,8 +39,10 @@ export const setServiceState = (site: Site, machine: Machine, id: string, state:
   service.events.push({ at: site.schedule.now(), state, message })
   if (service.events.length > EVENTS_KEPT) service.events.shift()
   if (state !== 'Running') {
-    service.health = 'unknown'
-    service.healthMessage = ''
+    // Whoever had a health keeps one when it has ended.
+    const hasEnded = state === 'Finished' && service.healthChangedAt > 0
+    service.health = hasEnded ? 'unhealthy' : 'unknown'
+    service.healthMessage = hasEnded ? 'service not running' : ''
   }
   machine.events.publish(site.schedule.now(), '', { type: 'ServiceStateEvent', service: id, state, message })
   site.tell(machine, 'services')
@@ -75,4 +77,10 @@ export const stopService = (site: Site, machine: Machine, id: string): void => {
 export const isServiceUp = (machine: Machine, id: string): boolean => {
   const service = machine.services.get(id)
   return service?.state === 'Running' && (service.health === 'healthy' || WITHOUT_HEALTH.includes(id))
+}
+
+/** What the Talos API lets one do with a service, beside a look at it. */
+export const serviceOperations = (id: string): readonly ('start' | 'stop' | 'restart')[] => {
+  if (id === 'kubelet') return ['start', 'restart']
+  return id.startsWith('ext-') ? ['start', 'stop', 'restart'] : []
 }
