@@ -29,6 +29,7 @@ async function callsWith(
   const calls = talosCalls({
     credential: parsed.value,
     credentialExpires: parsed.value.notAfter,
+    credentialBegins: parsed.value.notBefore,
     clock: realClock,
     onCall: report => options.reports?.push(report),
     ...(options.probeMs === undefined ? {} : { probeMs: options.probeMs }),

@@ -14,7 +14,7 @@ import type { Cancellation, Clock } from '../../ports/clock.ts'
 import { failed, type Fault, ok, type Result } from '../../ports/fault.ts'
 import { parseAddress } from './address.ts'
 import { type Channel, type Credential, openChannel, secureContextOf } from './channel.ts'
-import { type CallFailure, type CallSite, classify, faultAt } from './classify.ts'
+import { type CallFailure, type CallSite, classify, faultAt, noMessage, noStatus } from './classify.ts'
 
 /** One finished call, for counting and measuring. `code` is the gRPC status; `ms` is monotonic. */
 export type CallReport = { readonly address: string; readonly method: string; readonly code: number; readonly ms: number }
@@ -53,6 +53,8 @@ export type CallsOptions = {
   readonly credential: Credential
   /** When the client certificate runs out, to explain a machine that hangs up on it. */
   readonly credentialExpires: Date
+  /** When it begins to be valid, to explain the same of a clock that is wrong. */
+  readonly credentialBegins: Date
   /** Real time: deadlines go over the wire, where nobody else's time counts. */
   readonly clock: Clock
   readonly onCall?: ((report: CallReport) => void) | undefined
@@ -81,7 +83,7 @@ type Ended<T> = (outcome: { readonly value: T } | { readonly failure: CallFailur
 type Begin<T> = (line: Line, deadline: Date, heard: () => void, ended: Ended<T>) => () => void
 
 export function talosCalls(options: CallsOptions): Calls {
-  const { clock, credentialExpires } = options
+  const { clock, credentialExpires, credentialBegins } = options
   const probeMs = options.probeMs ?? usualProbeMs
   const context = secureContextOf(options.credential)
   const lines = new Map<string, Line>()
@@ -206,8 +208,10 @@ export function talosCalls(options: CallsOptions): Calls {
     return call({ address, call: 'MachineService.Version' }, line, pathOf(method), beginUnary(method, create(EmptySchema)), { deadlineMs })
   }
 
-  const siteNow = (site: CallSite): CallSite =>
-    clock.now() >= credentialExpires.getTime() ? { ...site, credentialExpired: credentialExpires } : site
+  const siteNow = (site: CallSite): CallSite => {
+    if (clock.now() >= credentialExpires.getTime()) return { ...site, credentialExpired: credentialExpires }
+    return clock.now() < credentialBegins.getTime() ? { ...site, credentialBegins } : site
+  }
 
   function start<T>(
     address: string,
@@ -305,9 +309,11 @@ function beginStream<I extends DescMessage, O extends DescMessage>(
 }
 
 function failureOf(error: ServiceError | null): CallFailure {
-  return error
-    ? { code: error.code ?? status.UNKNOWN, details: error.details || error.message }
-    : { code: status.INTERNAL, details: 'the answer was empty' }
+  if (!error) return { code: status.INTERNAL, details: noMessage }
+  // A status that is no number, or an answer that grpc-js itself stumbles over, has no code and no words.
+  return Number.isInteger(error.code)
+    ? { code: error.code, details: error.details || error.message }
+    : { code: status.INTERNAL, details: noStatus }
 }
 
 function pathOf(method: DescMethodUnary | DescMethodServerStreaming): string {

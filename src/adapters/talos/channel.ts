@@ -4,6 +4,7 @@ import { isIP } from 'node:net'
 import { type ChannelCredentials, type ChannelOptions, Client, credentials } from '@grpc/grpc-js'
 import type { Clock } from '../../ports/clock.ts'
 import { grpcTarget, type MachineAddress } from './address.ts'
+import { awaitDial } from './dialling.ts'
 
 /** What a talosconfig gives to connect with. The key is as Node loads it. */
 export type Credential = { readonly caPem: string; readonly crtPem: string; readonly keyPem: string }
@@ -19,8 +20,8 @@ export type Channel = {
 
 /** How long a connection without a call stays open. */
 const idleMs = 300_000
-/** How long TCP may be up before TLS has to be, too. */
-const handshakeMs = 10_000
+/** How long a connection may take to be made, TLS included. */
+const dialMs = 10_000
 
 const options: ChannelOptions = {
   // Nodes are called at their own address: a proxy of the pod's environment is for other traffic.
@@ -51,7 +52,7 @@ export function openChannel(machine: MachineAddress, context: SecureContext, clo
     // The name override below is only for SNI, which does not know IP addresses; who must be there is the address itself.
     checkServerIdentity: (_name, certificate) => checkServerIdentity(machine.host, certificate),
   })
-  const client = new Client(grpcTarget(machine), withBoundedHandshake(verified, sockets, clock), {
+  const client = new Client(grpcTarget(machine), withBoundedDial(verified, machine, sockets, clock), {
     ...options,
     ...(isIP(machine.host) ? { 'grpc.ssl_target_name_override': 'machine.ichor.invalid' } : {}),
   })
@@ -69,29 +70,41 @@ export function openChannel(machine: MachineAddress, context: SecureContext, clo
 }
 
 /**
- * grpc-js waits for a TLS handshake without an end, and leaves the socket open when the channel is closed meanwhile: a machine that hangs in the
- * kernel accepts, says nothing, and would hold its channel for ever (grpc/grpc-node#924). So the connector is wrapped: the sockets are known
- * and the handshake has an end.
+ * grpc-js waits for TCP as long as the kernel does and for a TLS handshake without an end, and leaves the socket open when the channel is closed
+ * meanwhile: a machine that hangs in the kernel accepts, says nothing, and would hold its channel for ever (grpc/grpc-node#924). So the
+ * connector is wrapped: the sockets are known from their first packet on, and the making of a connection has an end.
  */
-function withBoundedHandshake(verified: ChannelCredentials, sockets: Set<Socket>, clock: Clock): ChannelCredentials {
+function withBoundedDial(verified: ChannelCredentials, machine: MachineAddress, sockets: Set<Socket>, clock: Clock): ChannelCredentials {
   const createConnector = verified._createSecureConnector.bind(verified)
+  const made = new WeakMap<Socket, () => void>()
+  const adopt = (socket: Socket) => {
+    if (sockets.has(socket)) return
+    sockets.add(socket)
+    const stop = clock.after(dialMs, () => socket.destroy())
+    made.set(socket, stop)
+    socket.once('close', () => {
+      stop()
+      sockets.delete(socket)
+    })
+  }
   verified._createSecureConnector = (...args) => {
     const connector = createConnector(...args)
+    const waitForReady = connector.waitForReady.bind(connector)
+    connector.waitForReady = async () => {
+      await waitForReady()
+      if (isIP(machine.host)) awaitDial(machine, adopt)
+    }
     const connect = connector.connect.bind(connector)
     connector.connect = async socket => {
-      sockets.add(socket)
+      adopt(socket)
       // TLS does not tell when the socket below it is taken away.
       const closed = new Promise<never>((_, reject) => {
-        socket.once('close', () => {
-          sockets.delete(socket)
-          reject(new Error('the connection was closed during the TLS handshake'))
-        })
+        socket.once('close', () => reject(new Error('the connection was closed during the TLS handshake')))
       })
-      const stop = clock.after(handshakeMs, () => socket.destroy())
       try {
         return await Promise.race([connect(socket), closed])
       } finally {
-        stop()
+        made.get(socket)?.()
         closed.catch(() => {})
       }
     }

@@ -11,6 +11,8 @@ export type CallSite = {
   readonly call: string
   /** Set where our own certificate ran out: a machine then may say so, or just hang up. */
   readonly credentialExpired?: Date | undefined
+  /** Set where our own certificate is not valid yet by our clock. */
+  readonly credentialBegins?: Date | undefined
 }
 
 /** Far more than any message of Talos; a peer may send 64 KiB. */
@@ -22,14 +24,31 @@ const longestDetails = 8_192
 export function classify(failure: CallFailure, site: CallSite): Fault {
   // The patterns below take the square of a text's length at worst.
   const text = tidy(failure.details.slice(0, longestDetails))
-  if (failure.code === status.UNAVAILABLE && site.credentialExpired) {
-    return faultAt(
-      site,
-      'unauthenticated',
-      `the client certificate expired on ${site.credentialExpired.toISOString().replace('.000Z', 'Z')} (${text})`,
-    )
+  const isRefused = failure.code === status.UNAVAILABLE && !isAboutTheirTime(text)
+  if (isRefused && site.credentialExpired) {
+    return faultAt(site, 'unauthenticated', `the client certificate expired on ${dateOf(site.credentialExpired)} (${text})`)
+  }
+  if (isRefused && site.credentialBegins) {
+    const from = `the client certificate is valid only from ${dateOf(site.credentialBegins)} on, which has not come by the clock here`
+    return faultAt(site, 'unauthenticated', `${from}; ${checkClocks} (${text})`)
   }
   return faultAt(site, kindOf(failure.code, text), text)
+}
+
+const checkClocks = 'check the clock of the computer that Ichor runs on, and the one of the machine'
+
+function dateOf(date: Date): string {
+  return date.toISOString().replace('.000Z', 'Z')
+}
+
+/** Their certificate, our clock: Talos renews it by itself long before it ends, so it is one of the two clocks. */
+function isAboutTheirTime(text: string): boolean {
+  return /certificate (has expired|is not yet valid)/i.test(text)
+}
+
+/** What OpenSSL says to bytes that are not TLS. */
+function isOtherProtocol(text: string): boolean {
+  return /wrong version number|packet length too long|unknown protocol|http request|unexpected message|no application protocol/i.test(text)
 }
 
 /**
@@ -52,6 +71,8 @@ export function faultAt(site: CallSite, kind: FaultKind, text: string): Fault {
 }
 
 function kindOf(code: number, text: string): FaultKind {
+  // grpc-js gives it the code UNIMPLEMENTED, among others, and that must not read as "the machine does not have this".
+  if (isCutShort(text)) return 'unreachable'
   switch (code) {
     // We say `cancelled` ourselves where we cancelled: this one is a server that stops.
     case status.CANCELLED:
@@ -113,16 +134,28 @@ function kindOfInternal(text: string): FaultKind {
 }
 
 function kindOfUnavailable(text: string): FaultKind {
+  // The next try may find the clock set: machines set theirs early in each boot.
+  if (isAboutTheirTime(text)) return 'unreachable'
+  if (isOtherProtocol(text)) return 'wrongPeer'
   // An alert is what the machine says about our certificate; what we say about its certificate has other words.
   if (/\balert\b.*(certificate|unknown ca|access denied)/i.test(text)) return 'unauthenticated'
   if (
-    /altnames|self[- ]signed certificate|unable to (verify the first|get (local )?issuer) certificate|certificate (signature failure|has expired|is not yet valid)|invalid CA certificate|unsuitable certificate purpose|certificate chain too long/i.test(
+    /altnames|self[- ]signed certificate|unable to (verify the first|get (local )?issuer) certificate|certificate signature failure|invalid CA certificate|unsuitable certificate purpose|certificate chain too long/i.test(
       text,
     )
   ) {
     return 'wrongPeer'
   }
   return /containerd/.test(text) ? 'busy' : 'unreachable'
+}
+
+/** As grpc-js calls an answer that ends too soon. */
+export const noStatus = 'Call ended without gRPC status'
+export const noMessage = 'No message received'
+
+/** Half an answer: whether the call had its effect was not said. */
+function isCutShort(text: string): boolean {
+  return text.includes(noStatus) || text === noMessage || /^Received HTTP status code|^No status information/.test(text)
 }
 
 function isMissingImage(text: string): boolean {
@@ -137,8 +170,15 @@ function isBrokenConnection(text: string): boolean {
 
 /** What the bare text of a library leaves unsaid. */
 function withHint(kind: FaultKind, text: string): string {
+  if (isAboutTheirTime(text)) return `the machine's certificate is of another time than the clock here; ${checkClocks} (${text})`
+  if (isOtherProtocol(text))
+    return `what answers there does not speak TLS, so it is not the Talos API of a machine; check address and port (${text})`
+  if (isCutShort(text)) return `the answer is not a whole one, as when a proxy or a dying server ends it (${text})`
   if (kind === 'wrongPeer') {
     return `the machine's certificate is not what this address and the talosconfig's ca call for; a machine without a configuration (maintenance mode) looks like this too (${text})`
+  }
+  if (kind === 'unauthenticated' && /alert certificate expired/i.test(text)) {
+    return `the machine takes the client certificate of the talosconfig for expired, which by the clock here it is not; ${checkClocks} (${text})`
   }
   if (kind === 'unauthenticated') return `the machine does not accept the client certificate of the talosconfig: ${text}`
   // TLS was up and the machine left without a word: what a refused client certificate looks like where no alert comes through.

@@ -48,6 +48,7 @@ export function talosConnection(options: TalosConnectionOptions): Result<TalosCo
   const calls = talosCalls({
     credential: config,
     credentialExpires: config.notAfter,
+    credentialBegins: config.notBefore,
     clock,
     onCall: options.onCall,
     onFault: options.onFault,

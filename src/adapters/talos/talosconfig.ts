@@ -14,6 +14,7 @@ export type Talosconfig = {
   readonly crtPem: string
   /** As Node loads it; secret. */
   readonly keyPem: string
+  readonly notBefore: Date
   /** When the client certificate runs out. */
   readonly notAfter: Date
   /** Organizations of the client certificate, e.g. `os:admin`. */
@@ -94,6 +95,7 @@ function readTalosconfig(text: string, { now, context: wanted }: { readonly now:
     caPem,
     crtPem,
     keyPem,
+    notBefore: client.validFromDate,
     notAfter: client.validToDate,
     roles: organizationsOf(client),
   }
