@@ -69,11 +69,12 @@ async function main(): Promise<number> {
   const starting = Date.now()
   const cluster = await startCluster()
   const ready = Date.now()
+  let code = 1
   try {
     console.error(`machines are up, ${seconds(starting)}`)
     mkdirSync(join(root, '.cache'), { recursive: true })
     rmSync(reportPath, { force: true })
-    await run(join(folder, 'in.sh'), [
+    code = await run(join(folder, 'in.sh'), [
       ...['vitest', 'run', '--config', 'vitest.talos.config.ts', '--reporter=default', '--reporter=json'],
       ...[`--outputFile.json=${reportPath}`, ...filters],
     ])
@@ -83,6 +84,8 @@ async function main(): Promise<number> {
   }
   if (!existsSync(reportPath)) throw new Error('vitest ended without a report')
   const report = readVitestReport(reportPath, root)
+  // Such as an unhandled rejection between two tests.
+  if (code !== 0 && report.failed.length === 0) report.failed.push(`vitest ended with ${code}`)
   const left = traces.filter(existsSync)
   if (left.length > 0) report.failed.push(`the machines left something behind: ${left.join(', ')}`)
 

@@ -18,6 +18,13 @@ export type Place = {
 export const talosVersion = 'v1.12.1'
 export const kubernetesVersion = 'v1.35.4'
 
+declare module 'vitest' {
+  interface TaskMeta {
+    /** For the last lines of a run: whose answer a test has looked at, and whether it is that of a real machine. */
+    answer?: { readonly of: string; readonly agrees: boolean }
+  }
+}
+
 export type Answer = { readonly code: number; readonly out: string; readonly err: string }
 
 /** Runs a command to its end, or until it has said what was wanted of it. */
@@ -30,7 +37,7 @@ export async function ask(place: Place, command: Command): Promise<Answer> {
   const see = (text: string): string => {
     const seen = normal(text, place)
     const lines = (command.see ? command.see(seen) : seen).trimEnd().split('\n')
-    return (command.sorted ? sortedBelowHead(lines) : lines).join('\n')
+    return (command.sorted ? sortedLines(lines) : lines).join('\n')
   }
   return { code, out: see(out), err: see(err) }
 }
@@ -62,7 +69,11 @@ function runForLines(program: string, args: readonly string[], options: Options,
   })
 }
 
-const sortedBelowHead = ([head = '', ...rest]: readonly string[]): string[] => [head, ...rest.toSorted()]
+/** The head of a table stays where it is. */
+const sortedLines = (lines: readonly string[]): string[] => {
+  const heads = lines[0]?.startsWith('NODE ') ? 1 : 0
+  return [...lines.slice(0, heads), ...lines.slice(heads).toSorted()]
+}
 
 /** Without what is new in each run: addresses, ids, times, versions of resources, and the widths of tables, which follow from them. */
 export function normal(text: string, { addresses }: Place): string {

@@ -1,0 +1,69 @@
+// The simulated machines have to answer talosctl as real ones did: what those said is in test/realtalos/recorded.
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { createTalosCa } from '../../../src/adapters/pki/talos-pki.ts'
+import { type Machines, startMachines } from '../../machines-on-the-wire.ts'
+import { realPart } from '../../real/parts.ts'
+import { ask, configsOf, kubernetesVersion, type Place, recordedAnswers, talosVersion, written } from './answers.ts'
+import { commands, type Person } from './commands.ts'
+
+const part = await realPart('talosctl')
+
+const roles: Readonly<Record<Person, string>> = {
+  admin: 'os:admin',
+  operator: 'os:operator',
+  reader: 'os:reader',
+  backup: 'os:etcd:backup',
+  foreign: 'os:admin',
+  worker: 'os:admin',
+}
+
+describe.skipIf('missing' in part)('simulated machines answer talosctl as real ones', () => {
+  let machines: Machines
+  let place: Place
+  beforeAll(async () => {
+    machines = await startMachines({
+      ...{ seed: 5, controlPlanes: 3, workers: 1, speed: 1, clusterName: 'home' },
+      ...{ talos: talosVersion, kubernetes: kubernetesVersion, platform: 'container' },
+    })
+    const home = await mkdtemp(join(tmpdir(), 'talosctl-'))
+    const foreign = await createTalosCa({ from: new Date(Date.now() - 3_600_000) })
+    const configs = await configsOf(
+      person =>
+        machines.talosconfig({
+          roles: [roles[person]],
+          ...(person === 'foreign' ? { signedBy: foreign } : {}),
+          ...(person === 'worker' ? { endpoints: [machines.address(3)] } : {}),
+        }),
+      home,
+    )
+    const addresses = { 'cp-1': machines.address(0), 'cp-2': machines.address(1), 'cp-3': machines.address(2), 'wk-1': machines.address(3) }
+    const nobody = machines.address(0).replace(/\.\d+$/, '.99')
+    place = { talosctl: 'path' in part ? part.path : '', home, configs, addresses: { ...addresses, nobody } }
+  })
+  afterAll(async () => {
+    await machines.close()
+    await rm(place.home, { recursive: true, force: true })
+  })
+
+  test('each command has an answer', () => {
+    for (const [topic, list] of Object.entries(commands)) expect(recordedAnswers(topic)).toHaveLength(list.length)
+  })
+
+  describe.for(Object.entries(commands))('%s', ([topic, list]) => {
+    const recorded = recordedAnswers(topic)
+
+    // What changes something is done in order.
+    const testAll = topic === 'configuration' ? test : test.concurrent
+    testAll.for(list.map((command, at) => ({ ...command, at })))('$at $run', { timeout: 60_000 }, async ({ at, ...command }, { task }) => {
+      const own = written(command, await ask(place, command))
+      const real = recorded[at] ?? 'not recorded'
+      const agrees = command.some ? own.split('\n').every(line => real.split('\n').includes(line)) : own === real
+      task.meta.answer = { of: 'simulated machines and talosctl', agrees }
+      if (command.apart !== undefined) expect(agrees, 'agrees now: take its reason away').toBe(false)
+      else if (!agrees) expect(own).toBe(real)
+    })
+  })
+})
