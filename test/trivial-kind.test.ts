@@ -28,7 +28,11 @@ const poke = kind({
     summary: 'One machine after the other, in the order of their names.',
     orderNeeds: () => [],
     order: (_, world) =>
-      world.machines.map(({ metadata, spec, status: { hostname } }) => ({ name: metadata.name, role: spec.role, ...(hostname ? { hostname } : {}) })),
+      world.machines.map(({ metadata, spec, status: { hostname } }) => ({
+        name: metadata.name,
+        role: spec.role,
+        ...(hostname ? { hostname } : {}),
+      })),
     turn: ({ operation }) => (openTargets(operation.status).length > 0 ? wait('another one is away') : YES),
     open: () => ({ open: { goal: {} } }),
     steps: [
@@ -37,13 +41,16 @@ const poke = kind({
         summary: 'Reboots the machine.',
         done: ({ world, target }) => {
           const facts = machineFacts(world, target.name)
-          return facts.ok && facts.value.bootID !== target.before?.bootID && facts.value.ready && facts.value.stage === 'running' ? YES : no('it has not come back')
+          return facts.ok && facts.value.bootID !== target.before?.bootID && facts.value.ready && facts.value.stage === 'running'
+            ? YES
+            : no('it has not come back')
         },
         act: {
           long: false,
           disruptive: true,
           describe: () => 'rebooting',
-          run: ({ talos }, { world, target }) => talos.reboot(world.machines.find((m) => m.metadata.name === target.name)?.spec.address ?? '', 'default'),
+          run: ({ talos }, { world, target }) =>
+            talos.reboot(world.machines.find(m => m.metadata.name === target.name)?.spec.address ?? '', 'default'),
         },
         settleMs: ({ world }) => world.timing.rebootSettleMs,
         deadlineMs: () => 1_800_000,
@@ -65,9 +72,15 @@ describe('a new kind is one value and one line', () => {
   })
 
   it('brings its command: flags with their words, choices and checks', () => {
-    expect(kindFlags(poke).map(({ option }) => `${option.flags}: ${option.description}`)).toEqual(['--mode <choice>: how machines are rebooted (default: default)'])
+    expect(kindFlags(poke).map(({ option }) => `${option.flags}: ${option.description}`)).toEqual([
+      '--mode <choice>: how machines are rebooted (default: default)',
+    ])
     expect(envelopeFlags(registry).length).toBeGreaterThan(5)
-    expect(specOf(registry, poke, CLUSTER, undefined, { mode: 'powercycle' }).complete).toMatchObject({ kind: 'poke', poke: { mode: 'powercycle' }, clusterRef: { name: CLUSTER } })
+    expect(specOf(registry, poke, CLUSTER, undefined, { mode: 'powercycle' }).complete).toMatchObject({
+      kind: 'poke',
+      poke: { mode: 'powercycle' },
+      clusterRef: { name: CLUSTER },
+    })
   })
 
   it('brings its page', () => {
@@ -84,9 +97,12 @@ describe('a new kind is one value and one line', () => {
     const ports = openPorts(story.world, { name: 'planner', operation: talosOperation(registry) })
     const spec = specOf(registry, poke, CLUSTER, undefined, {}).complete
     const plan = await planOperation({ ...ports, timing: timing(), self: undefined }, poke, NAMESPACE, 'p', spec)
-    expect(plan).toMatchObject({ ok: true, value: { refusals: [], order: [{ name: 'cp-1', loses: ['cp-1, until it is back'] }, { name: 'wk-1' }] } })
+    expect(plan).toMatchObject({
+      ok: true,
+      value: { refusals: [], order: [{ name: 'cp-1', loses: ['cp-1, until it is back'] }, { name: 'wk-1' }] },
+    })
     story.create({ name: 'p', spec: { kind: 'poke', poke: {} } })
     await story.until('it is completed', () => story.operation('p')?.status.phase === 'Completed')
-    expect(story.world.journal.of('reboot-requested').map((e) => e.machine)).toEqual(['cp-1', 'wk-1'])
+    expect(story.world.journal.of('reboot-requested').map(e => e.machine)).toEqual(['cp-1', 'wk-1'])
   })
 })

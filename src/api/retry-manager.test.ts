@@ -10,8 +10,22 @@ describe('who wrote the retry', () => {
     ['the CLI', [{ manager: 'ichor', operation: 'Update', fieldsV1 }], undefined],
     ['a server-side apply', [{ manager: 'argocd-controller', operation: 'Apply', fieldsV1 }], 'argocd-controller'],
     ['a client-side apply', [{ manager: 'kubectl-client-side-apply', operation: 'Update', fieldsV1 }], 'kubectl-client-side-apply'],
-    ['an apply of something else', [{ manager: 'flux', operation: 'Apply', fieldsV1: other }, { manager: 'kubectl-edit', operation: 'Update', fieldsV1 }], undefined],
-    ['an apply, and a person beside it', [{ manager: 'flux', operation: 'Apply', fieldsV1 }, { manager: 'kubectl-annotate', operation: 'Update', fieldsV1 }], undefined],
+    [
+      'an apply of something else',
+      [
+        { manager: 'flux', operation: 'Apply', fieldsV1: other },
+        { manager: 'kubectl-edit', operation: 'Update', fieldsV1 },
+      ],
+      undefined,
+    ],
+    [
+      'an apply, and a person beside it',
+      [
+        { manager: 'flux', operation: 'Apply', fieldsV1 },
+        { manager: 'kubectl-annotate', operation: 'Update', fieldsV1 },
+      ],
+      undefined,
+    ],
     ['nobody', [], undefined],
     ['nobody, and no record', undefined, undefined],
   ])('%s', (_, managedFields, expected) => {

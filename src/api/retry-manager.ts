@@ -17,6 +17,6 @@ const owns = ({ fieldsV1 }: Entry): boolean => {
  */
 export const retryAppliedBy = (managedFields: unknown): string | undefined => {
   const owners = (Array.isArray(managedFields) ? (managedFields as readonly Entry[]) : []).filter(owns)
-  const applied = owners.filter((entry) => entry.operation === 'Apply' || entry.manager === CLIENT_SIDE_APPLY)
+  const applied = owners.filter(entry => entry.operation === 'Apply' || entry.manager === CLIENT_SIDE_APPLY)
   return owners.length > 0 && applied.length === owners.length ? (applied[0]?.manager ?? 'somebody') : undefined
 }

@@ -1,7 +1,7 @@
 import type { TalosOperation } from '../api/talos-operation.ts'
 import { ANNOTATION, FINALIZER } from '../api/names.ts'
 import { isFinished } from '../api/phases.ts'
-import type { Decision } from './decide.ts'
+import type { Decision } from './decision.ts'
 import type { Refusal } from './kind.ts'
 import * as ledger from './ledger.ts'
 
@@ -14,12 +14,19 @@ export const decideBlindly = (operation: TalosOperation, refusal: Refusal, now: 
   if (isFinished(status.phase)) return metadata.finalizers.includes(FINALIZER) ? { do: 'drop-finalizer' } : { do: 'rest' }
   if (spec.cancelled || metadata.deletionTimestamp !== undefined) {
     const open = ledger.openTargets(status)
-    const left = open.length > 0 ? ` ${open.map((t) => t.hostname ?? t.name).join(', ')} could not be closed.` : ''
+    const left = open.length > 0 ? ` ${open.map(t => t.hostname ?? t.name).join(', ')} could not be closed.` : ''
     return { do: 'record', status: ledger.cancelled(status, now, `Ended without a look at its machines. ${refusal.message}${left}`) }
   }
-  const refused = ledger.refused(ledger.checked(status, now, { found: {}, refusals: [refusal], notes: [] }, { override: false, underLock: false }), now)
+  const refused = ledger.refused(
+    ledger.checked(status, now, { found: {}, refusals: [refusal], notes: [] }, { override: false, underLock: false }),
+    now,
+  )
   const event = { type: 'Warning', reason: 'PreflightRefused', message: refusal.message } as const
-  const isRefused = status.phase === 'Paused' && status.failureReason === 'PreflightRefused' && ledger.standingRefusals(status).some((r) => r.rule === refusal.rule)
-  if (metadata.annotations[ANNOTATION.retry] === 'true' && !spec.paused) return { do: 'drop-retry', status: { ...refused, lastRetry: ledger.iso(now) }, event }
+  const isRefused =
+    status.phase === 'Paused' &&
+    status.failureReason === 'PreflightRefused' &&
+    ledger.standingRefusals(status).some(r => r.rule === refusal.rule)
+  if (metadata.annotations[ANNOTATION.retry] === 'true' && !spec.paused)
+    return { do: 'drop-retry', status: { ...refused, lastRetry: ledger.iso(now) }, event }
   return isRefused ? { do: 'rest' } : { do: 'record', status: refused, event }
 }

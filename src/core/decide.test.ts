@@ -16,41 +16,114 @@ const NOW = Date.UTC(2026, 8, 1, 8)
 const nothing = async () => ({ ok: true, value: undefined }) as const
 const act = { long: false, disruptive: true, describe: () => 'doing it', run: nothing } as const
 
-type Ways = { readonly refusals?: readonly Refusal[]; readonly work?: Answer; readonly turn?: Verdict; readonly open?: Opening; readonly taken?: Answer; readonly healthy?: Verdict; readonly names?: readonly string[] }
+type Ways = {
+  readonly refusals?: readonly Refusal[]
+  readonly work?: Answer
+  readonly turn?: Verdict
+  readonly open?: Opening
+  readonly taken?: Answer
+  readonly healthy?: Verdict
+  readonly names?: readonly string[]
+}
 /** A kind of one step, and one thing that it gives back. */
-const sample = ({ refusals = [], work = no('it is not done'), turn = YES, open = { open: { goal: {} } }, taken = YES, healthy = YES, names = ['wk-1', 'wk-2'] }: Ways = {}): Kind => {
+const sample = ({
+  refusals = [],
+  work = no('it is not done'),
+  turn = YES,
+  open = { open: { goal: {} } },
+  taken = YES,
+  healthy = YES,
+  names = ['wk-1', 'wk-2'],
+}: Ways = {}): Kind => {
   const step: Step = { name: 'work', summary: '', done: () => work, act, failure: 'InternalError', commits: true }
   return {
-    name: 'sample', block: 'sample', summary: 'Does it.', spec: z.object({}),
+    name: 'sample',
+    block: 'sample',
+    summary: 'Does it.',
+    spec: z.object({}),
     checkNeeds: () => [],
     checks: () => ({ found: {}, refusals, notes: [] }),
     preview: () => ({ from: '', to: '', loses: [] }),
     rollout: {
-      name: 'rollout', summary: '', orderNeeds: () => [],
-      order: () => names.map((name) => ({ name, role: 'worker' as const })),
-      turn: () => turn, open: () => open, steps: [step],
-      abandon: [{ name: 'give-back', summary: '', done: () => taken, guard: () => healthy, act: { ...act, disruptive: false }, failure: 'InternalError' }],
+      name: 'rollout',
+      summary: '',
+      orderNeeds: () => [],
+      order: () => names.map(name => ({ name, role: 'worker' as const })),
+      turn: () => turn,
+      open: () => open,
+      steps: [step],
+      abandon: [
+        {
+          name: 'give-back',
+          summary: '',
+          done: () => taken,
+          guard: () => healthy,
+          act: { ...act, disruptive: false },
+          failure: 'InternalError',
+        },
+      ],
     },
   }
 }
 
 const lease: Lease = {
-  namespace: 'ichor-system', name: 'ichor-home', uid: 'l', resourceVersion: '1', holder: 'ichor-controller/op/ichor-system/up', durationSeconds: 1, transitions: 1,
-  acquireTime: '2026-09-01T07:30:00.000000Z', renewTime: '2026-09-01T07:30:00.000000Z', annotations: { [ANNOTATION.holderUid]: 'uid-up' },
+  namespace: 'ichor-system',
+  name: 'ichor-home',
+  uid: 'l',
+  resourceVersion: '1',
+  holder: 'ichor-controller/op/ichor-system/up',
+  durationSeconds: 1,
+  transitions: 1,
+  acquireTime: '2026-09-01T07:30:00.000000Z',
+  renewTime: '2026-09-01T07:30:00.000000Z',
+  annotations: { [ANNOTATION.holderUid]: 'uid-up' },
 }
 const machine = (): MachineFacts => ({
-  address: '', hostname: 'wk-1', nodename: 'wk-1', role: 'worker', uuid: '', nodeID: '', clusterID: '', clusterName: '', version: 'v1', platform: '', arch: '', secureBoot: false,
-  bootID: 'b1', stage: 'running', ready: true, unmet: [], schematic: '', factory: '', extensions: [], installImage: '', fallbackArmed: false, etcdQuotaBytes: 0,
+  address: '',
+  hostname: 'wk-1',
+  nodename: 'wk-1',
+  role: 'worker',
+  uuid: '',
+  nodeID: '',
+  clusterID: '',
+  clusterName: '',
+  version: 'v1',
+  platform: '',
+  arch: '',
+  secureBoot: false,
+  bootID: 'b1',
+  stage: 'running',
+  ready: true,
+  unmet: [],
+  schematic: '',
+  factory: '',
+  extensions: [],
+  installImage: '',
+  fallbackArmed: false,
+  etcdQuotaBytes: 0,
 })
-const facts: Facts = { ...NO_FACTS, nodes: { ok: true, value: [] }, machines: { 'wk-1': { ok: true, value: machine() }, 'wk-2': { ok: true, value: machine() } } }
+const facts: Facts = {
+  ...NO_FACTS,
+  nodes: { ok: true, value: [] },
+  machines: { 'wk-1': { ok: true, value: machine() }, 'wk-2': { ok: true, value: machine() } },
+}
 const lock = { lease: 'ichor-home', holder: lease.holder, since: lease.acquireTime }
 const preflight = { checkedAt: iso(NOW), underLock: true, refusals: [] }
-const target = (change: Partial<Target> = {}): Target => ({ name: 'wk-1', role: 'worker', phase: 'Running', before: { bootID: 'b1' }, startedAt: iso(NOW), stepStartedAt: iso(NOW), ...change })
+const target = (change: Partial<Target> = {}): Target => ({
+  name: 'wk-1',
+  role: 'worker',
+  phase: 'Running',
+  before: { bootID: 'b1' },
+  startedAt: iso(NOW),
+  stepStartedAt: iso(NOW),
+  ...change,
+})
 const pending: Target = { name: 'wk-2', role: 'worker', phase: 'Pending' }
 const at = (status: OperationStatus): OperationStatus => ({ phase: 'Running', lock, preflight, ...status })
 const guarded = { metadata: { finalizers: [FINALIZER] } }
 
-const decided = (op: TalosOperation, ways: Ways = {}, seen: Partial<World> = {}) => decide(sample(ways), op, world({ now: NOW, lock: lease, facts, ...seen }))
+const decided = (op: TalosOperation, ways: Ways = {}, seen: Partial<World> = {}) =>
+  decide(sample(ways), op, world({ now: NOW, lock: lease, facts, ...seen }))
 const status = (answer: ReturnType<typeof decided>): OperationStatus => ('status' in answer && answer.status ? answer.status : {})
 
 describe('the decision', () => {
@@ -60,7 +133,10 @@ describe('the decision', () => {
   })
 
   it('asks for the facts that it misses', () => {
-    expect(decided(operation(at({ machines: [target()] }), guarded), {}, { facts: NO_FACTS })).toEqual({ do: 'look', needs: [{ what: 'machine', name: 'wk-1' }, { what: 'nodes' }] })
+    expect(decided(operation(at({ machines: [target()] }), guarded), {}, { facts: NO_FACTS })).toEqual({
+      do: 'look',
+      needs: [{ what: 'machine', name: 'wk-1' }, { what: 'nodes' }],
+    })
   })
 })
 
@@ -75,14 +151,20 @@ describe('before the lock', () => {
   })
 
   it('says all refusals at once, and takes no lock', () => {
-    const refusals = [{ rule: 'A', message: 'one', overridable: true }, { rule: 'B', message: 'two', overridable: false }]
+    const refusals = [
+      { rule: 'A', message: 'one', overridable: true },
+      { rule: 'B', message: 'two', overridable: false },
+    ]
     const answer = decided(operation({ phase: 'Pending' }), { refusals }, free)
     expect(status(answer)).toMatchObject({ phase: 'Paused', failureReason: 'PreflightRefused', message: 'one. two.' })
     expect(decided(operation(status(answer)), { refusals }, free)).toEqual({ do: 'rest' })
   })
 
   it('lets override pass only what may be overridden', () => {
-    const refusals = [{ rule: 'A', message: 'one', overridable: true }, { rule: 'B', message: 'two', overridable: false }]
+    const refusals = [
+      { rule: 'A', message: 'one', overridable: true },
+      { rule: 'B', message: 'two', overridable: false },
+    ]
     const answer = decided(operation({ phase: 'Pending' }, { spec: { override: true } }), { refusals }, free)
     expect(status(answer)).toMatchObject({ failureReason: 'PreflightRefused', message: 'two.' })
   })
@@ -109,7 +191,10 @@ describe('before the lock', () => {
     const op = operation(at({ machines: [target({ step: 'work' })] }), guarded)
     const running = [{ target: 'wk-1', step: 'work', progress: '' }]
     expect(decided(op, {}, { lock: { ...lease, holder: 'a-person' }, running })).toEqual({ do: 'cancel-act', target: 'wk-1', step: 'work' })
-    expect(decided(op, {}, { lock: { ...lease, holder: 'a-person' } })).toMatchObject({ do: 'record', status: { phase: 'Paused', failureReason: 'ClusterLockHeld' } })
+    expect(decided(op, {}, { lock: { ...lease, holder: 'a-person' } })).toMatchObject({
+      do: 'record',
+      status: { phase: 'Paused', failureReason: 'ClusterLockHeld' },
+    })
   })
 })
 
@@ -119,7 +204,7 @@ describe('with the lock', () => {
     expect(status(taken)).toMatchObject({ phase: 'Running', lock })
     const checked = decided(operation(status(taken)))
     expect(status(checked).preflight?.underLock).toBe(true)
-    expect(status(decided(operation(status(checked)))).machines?.map((m) => m.name)).toEqual(['wk-1', 'wk-2'])
+    expect(status(decided(operation(status(checked)))).machines?.map(m => m.name)).toEqual(['wk-1', 'wk-2'])
   })
 
   it('opens a machine with what it was before, and only then sets the finalizer and acts', () => {
@@ -140,8 +225,13 @@ describe('with the lock', () => {
   it('skips, waits for its turn, and fails as the kind says', () => {
     const op = operation(at({ machines: [{ name: 'wk-1', role: 'worker', phase: 'Pending' }] }))
     expect(status(decided(op, { open: { skip: 'held' } })).machines?.[0]).toMatchObject({ phase: 'Skipped', message: 'held' })
-    expect(decided(op, { turn: wait('control planes go first') })).toMatchObject({ do: 'wait', status: { message: 'wk-1 is next: control planes go first' } })
-    expect(status(decided(op, { open: { fail: { reason: 'MachineAmbiguous', message: 'two' } } }))).toMatchObject({ failureReason: 'MachineAmbiguous' })
+    expect(decided(op, { turn: wait('control planes go first') })).toMatchObject({
+      do: 'wait',
+      status: { message: 'wk-1 is next: control planes go first' },
+    })
+    expect(status(decided(op, { open: { fail: { reason: 'MachineAmbiguous', message: 'two' } } }))).toMatchObject({
+      failureReason: 'MachineAmbiguous',
+    })
   })
 
   it('gives a machine that cannot begin a quarter of an hour, counted from its turn', () => {
@@ -154,7 +244,7 @@ describe('with the lock', () => {
   it('appends machines that joined meanwhile, and then is completed', () => {
     const machines = [target({ phase: 'Completed' })]
     const appended = decided(operation(at({ machines })))
-    expect(status(appended).machines?.map((m) => `${m.name} ${m.phase}`)).toEqual(['wk-1 Completed', 'wk-2 Pending'])
+    expect(status(appended).machines?.map(m => `${m.name} ${m.phase}`)).toEqual(['wk-1 Completed', 'wk-2 Pending'])
     const completed = decided(operation(at({ machines, progress: { done: 1, skipped: 0, total: 1, summary: '1/1' } })), { names: ['wk-1'] })
     expect(status(completed)).toMatchObject({ phase: 'Completed', message: '1 machine done.' })
     expect(decided(operation(status(completed), guarded))).toEqual({ do: 'release' })
@@ -164,34 +254,59 @@ describe('with the lock', () => {
 })
 
 describe('asked to stop', () => {
-  const asked = [['paused', { spec: { paused: true } }], ['cancelled', { spec: { cancelled: true } }], ['deleted', { metadata: { deletionTimestamp: iso(NOW) } }]] as const
+  const asked = [
+    ['paused', { spec: { paused: true } }],
+    ['cancelled', { spec: { cancelled: true } }],
+    ['deleted', { metadata: { deletionTimestamp: iso(NOW) } }],
+  ] as const
   const machines = (change: Partial<Target>) => at({ machines: [target(change), pending] })
-  const op = (status: OperationStatus, change: Parameters<typeof operation>[1]) => operation(status, { ...change, metadata: { ...guarded.metadata, ...change?.metadata } })
+  const op = (status: OperationStatus, change: Parameters<typeof operation>[1]) =>
+    operation(status, { ...change, metadata: { ...guarded.metadata, ...change?.metadata } })
 
   it.each(asked)('%s: carries a committed machine to its end', (_, change) => {
     expect(decided(op(machines({ step: 'work', actedAt: iso(NOW) }), change))).toMatchObject({ do: 'act' })
-    expect(status(decided(op(machines({ step: 'work', actedAt: iso(NOW) }), change), { work: YES })).machines?.[0]).toMatchObject({ phase: 'Completed' })
+    expect(status(decided(op(machines({ step: 'work', actedAt: iso(NOW) }), change), { work: YES })).machines?.[0]).toMatchObject({
+      phase: 'Completed',
+    })
   })
 
   it.each(asked)('%s: ends what runs, gives back what was taken, and closes a machine that is not committed', (_, change) => {
     const running = [{ target: 'wk-1', step: 'work', progress: '' }]
     expect(decided(op(machines({ step: 'work' }), change), {}, { running })).toEqual({ do: 'cancel-act', target: 'wk-1', step: 'work' })
-    expect(decided(op(machines({ step: 'work' }), change), { taken: no('cordoned') })).toMatchObject({ do: 'act', step: { name: 'give-back' } })
+    expect(decided(op(machines({ step: 'work' }), change), { taken: no('cordoned') })).toMatchObject({
+      do: 'act',
+      step: { name: 'give-back' },
+    })
     expect(status(decided(op(machines({ step: 'work' }), change))).machines?.[0]?.phase).toMatch(/Pending|Cancelled/)
   })
 
   it('keeps what it took of a machine that is not healthy, with a word', () => {
-    const answer = decided(op(machines({ step: 'work' }), { spec: { cancelled: true } }), { taken: no('cordoned'), healthy: wait('it is not healthy, so its cordon stays') })
-    expect(status(answer).machines?.[0]).toMatchObject({ phase: 'Cancelled', message: 'closed before its install, because the operation was cancelled; it is not healthy, so its cordon stays' })
+    const answer = decided(op(machines({ step: 'work' }), { spec: { cancelled: true } }), {
+      taken: no('cordoned'),
+      healthy: wait('it is not healthy, so its cordon stays'),
+    })
+    expect(status(answer).machines?.[0]).toMatchObject({
+      phase: 'Cancelled',
+      message: 'closed before its install, because the operation was cancelled; it is not healthy, so its cordon stays',
+    })
   })
 
   it('says what was done, when it is cancelled', () => {
-    expect(status(decided(op(at({ machines: [target({ phase: 'Completed' }), pending] }), { spec: { cancelled: true } })))).toMatchObject({ phase: 'Cancelled', completedAt: iso(NOW) })
+    expect(status(decided(op(at({ machines: [target({ phase: 'Completed' }), pending] }), { spec: { cancelled: true } })))).toMatchObject({
+      phase: 'Cancelled',
+      completedAt: iso(NOW),
+    })
   })
 })
 
 describe('stopped by a failure', () => {
-  const failed = (change: Partial<Target> = {}): OperationStatus => at({ phase: 'Paused', failureReason: 'DrainBlocked', message: 'held', machines: [target({ phase: 'Failed', step: 'work', ...change }), pending] })
+  const failed = (change: Partial<Target> = {}): OperationStatus =>
+    at({
+      phase: 'Paused',
+      failureReason: 'DrainBlocked',
+      message: 'held',
+      machines: [target({ phase: 'Failed', step: 'work', ...change }), pending],
+    })
 
   it('rests', () => {
     expect(decided(operation(failed(), guarded))).toEqual({ do: 'rest' })
@@ -206,19 +321,29 @@ describe('stopped by a failure', () => {
   })
 
   it('ends an act that still runs for the failed step', () => {
-    expect(decided(operation(failed(), guarded), {}, { running: [{ target: 'wk-1', step: 'work', progress: '' }] })).toMatchObject({ do: 'cancel-act' })
+    expect(decided(operation(failed(), guarded), {}, { running: [{ target: 'wk-1', step: 'work', progress: '' }] })).toMatchObject({
+      do: 'cancel-act',
+    })
   })
 
   it('sees that its lock was taken over', () => {
-    expect(status(decided(operation(failed(), guarded), {}, { lock: { ...lease, holder: 'ichor-controller/op/ichor-system/b' } }))).not.toHaveProperty('lock')
+    expect(
+      status(decided(operation(failed(), guarded), {}, { lock: { ...lease, holder: 'ichor-controller/op/ichor-system/b' } })),
+    ).not.toHaveProperty('lock')
   })
 
   const retry = { annotations: { [ANNOTATION.retry]: 'true' }, finalizers: [FINALIZER] }
   it('is retried by the annotation, once, unless its operator paused it', () => {
-    expect(decided(operation(failed(), { metadata: retry }))).toMatchObject({ do: 'drop-retry', status: { phase: 'Running', lastRetry: iso(NOW) } })
+    expect(decided(operation(failed(), { metadata: retry }))).toMatchObject({
+      do: 'drop-retry',
+      status: { phase: 'Running', lastRetry: iso(NOW) },
+    })
     expect(decided(operation(failed(), { metadata: retry, spec: { paused: true } }))).toEqual({ do: 'rest' })
     expect(decided(operation(failed(), { metadata: { ...retry, annotations: { [ANNOTATION.retry]: 'yes' } } }))).toEqual({ do: 'rest' })
-    expect(decided(operation(at({ machines: [target({ step: 'work' })] }), { metadata: retry }))).toEqual({ do: 'drop-retry', status: undefined })
+    expect(decided(operation(at({ machines: [target({ step: 'work' })] }), { metadata: retry }))).toEqual({
+      do: 'drop-retry',
+      status: undefined,
+    })
   })
 
   it('counts an applied retry once', () => {
@@ -226,8 +351,14 @@ describe('stopped by a failure', () => {
     const first = decided(operation(failed(), { metadata: applied }))
     expect(status(first)).toMatchObject({ appliedRetry: { at: iso(NOW), ignored: 0 } })
     const again = decided(operation({ ...failed(), appliedRetry: { at: iso(NOW), ignored: 0 } }, { metadata: applied }))
-    expect(again).toMatchObject({ do: 'drop-retry', status: { failureReason: 'DrainBlocked', appliedRetry: { ignored: 1 } }, event: { reason: 'RetryIgnored' } })
-    expect(decided(operation({ ...failed(), appliedRetry: { at: iso(NOW), ignored: 1 } }, { metadata: applied }))).not.toHaveProperty('event')
+    expect(again).toMatchObject({
+      do: 'drop-retry',
+      status: { failureReason: 'DrainBlocked', appliedRetry: { ignored: 1 } },
+      event: { reason: 'RetryIgnored' },
+    })
+    expect(decided(operation({ ...failed(), appliedRetry: { at: iso(NOW), ignored: 1 } }, { metadata: applied }))).not.toHaveProperty(
+      'event',
+    )
   })
 })
 
@@ -239,6 +370,12 @@ describe('after its end', () => {
   })
 
   it('takes a retry away', () => {
-    expect(decided(operation({ phase: 'Completed' }, { metadata: metadata({ annotations: { [ANNOTATION.retry]: 'true' } }) }), {}, { lock: undefined })).toEqual({ do: 'drop-retry', status: undefined })
+    expect(
+      decided(
+        operation({ phase: 'Completed' }, { metadata: metadata({ annotations: { [ANNOTATION.retry]: 'true' } }) }),
+        {},
+        { lock: undefined },
+      ),
+    ).toEqual({ do: 'drop-retry', status: undefined })
   })
 })

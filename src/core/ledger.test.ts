@@ -10,7 +10,10 @@ const NOW = Date.UTC(2026, 8, 1, 8)
 const T = '2026-09-01T08:00:00.000Z'
 const step: Step = { name: 'drain', summary: '', done: () => no('no'), failure: 'DrainTimeout' }
 const target = (change: Partial<Target> = {}): Target => ({ name: 'wk-1', role: 'worker', phase: 'Running', ...change })
-const running = (change: Partial<Target> = {}): OperationStatus => ({ phase: 'Running', machines: [target(change), target({ name: 'wk-2', phase: 'Pending' })] })
+const running = (change: Partial<Target> = {}): OperationStatus => ({
+  phase: 'Running',
+  machines: [target(change), target({ name: 'wk-2', phase: 'Pending' })],
+})
 const first = (status: OperationStatus): Target => ledger.targetsOf(status)[0] ?? target()
 
 describe('the ledger', () => {
@@ -26,7 +29,14 @@ describe('the ledger', () => {
   })
 
   it('starts a step with a new clock and nothing of the one before', () => {
-    const next = first(ledger.entered(running({ step: 'a', actedAt: T, firstActedAt: T, retryAt: T, fault: 'x', stableSince: T, attempts: 3 }), NOW, 'wk-1', step))
+    const next = first(
+      ledger.entered(
+        running({ step: 'a', actedAt: T, firstActedAt: T, retryAt: T, fault: 'x', stableSince: T, attempts: 3 }),
+        NOW,
+        'wk-1',
+        step,
+      ),
+    )
     expect(next).toEqual({ name: 'wk-1', role: 'worker', phase: 'Running', step: 'drain', stepStartedAt: T, attempts: 0 })
   })
 
@@ -51,13 +61,41 @@ describe('the ledger', () => {
   })
 
   it('returns a machine as if it had never been opened', () => {
-    const opened = running({ hostname: 'h', node: 'n', address: 'a', step: 'drain', actedAt: T, before: { bootID: 'b' }, goal: { image: 'x' }, receipts: [] })
-    expect(first(ledger.returned(opened, NOW, 'wk-1', 'paused'))).toEqual({ name: 'wk-1', hostname: 'h', node: 'n', address: 'a', role: 'worker', phase: 'Pending', message: 'paused' })
+    const opened = running({
+      hostname: 'h',
+      node: 'n',
+      address: 'a',
+      step: 'drain',
+      actedAt: T,
+      before: { bootID: 'b' },
+      goal: { image: 'x' },
+      receipts: [],
+    })
+    expect(first(ledger.returned(opened, NOW, 'wk-1', 'paused'))).toEqual({
+      name: 'wk-1',
+      hostname: 'h',
+      node: 'n',
+      address: 'a',
+      role: 'worker',
+      phase: 'Pending',
+      message: 'paused',
+    })
   })
 
   it('fails with reason, machine and step, and keeps that as the last failure through a retry', () => {
-    const failed = ledger.failed(running({ step: 'drain', before: { bootID: 'b' } }), NOW, first(running({ step: 'drain' })), 'DrainBlocked', 'held by a budget')
-    expect(failed).toMatchObject({ phase: 'Paused', failureReason: 'DrainBlocked', message: 'held by a budget', lastFailure: { reason: 'DrainBlocked', machine: 'wk-1', step: 'drain' } })
+    const failed = ledger.failed(
+      running({ step: 'drain', before: { bootID: 'b' } }),
+      NOW,
+      first(running({ step: 'drain' })),
+      'DrainBlocked',
+      'held by a budget',
+    )
+    expect(failed).toMatchObject({
+      phase: 'Paused',
+      failureReason: 'DrainBlocked',
+      message: 'held by a budget',
+      lastFailure: { reason: 'DrainBlocked', machine: 'wk-1', step: 'drain' },
+    })
     const retried = ledger.retried(failed, NOW + 1000)
     expect(retried).toMatchObject({ phase: 'Running', lastRetry: '2026-09-01T08:00:01.000Z', lastFailure: { reason: 'DrainBlocked' } })
     expect(retried).not.toHaveProperty('failureReason')
@@ -65,16 +103,28 @@ describe('the ledger', () => {
   })
 
   it('retries a machine that could not be opened from its opening on, and a refusal by new checks', () => {
-    const unopened: OperationStatus = { phase: 'Paused', failureReason: 'MachineUnreachable', machines: [target({ phase: 'Failed', stepStartedAt: T })] }
+    const unopened: OperationStatus = {
+      phase: 'Paused',
+      failureReason: 'MachineUnreachable',
+      machines: [target({ phase: 'Failed', stepStartedAt: T })],
+    }
     expect(first(ledger.retried(unopened, NOW))).toEqual({ name: 'wk-1', role: 'worker', phase: 'Pending', message: 'retrying' })
-    const refused: OperationStatus = { phase: 'Paused', failureReason: 'PreflightRefused', preflight: { checkedAt: T, underLock: true, refusals: [] } }
+    const refused: OperationStatus = {
+      phase: 'Paused',
+      failureReason: 'PreflightRefused',
+      preflight: { checkedAt: T, underLock: true, refusals: [] },
+    }
     expect(ledger.retried(refused, NOW)).toMatchObject({ phase: 'Pending' })
     expect(ledger.retried(refused, NOW)).not.toHaveProperty('preflight')
   })
 
   it('does not make a failed operation a running one by what its open machines still do', () => {
     const failed: OperationStatus = { phase: 'Paused', failureReason: 'DrainBlocked', message: 'held', machines: [target()] }
-    expect(ledger.waiting(failed, NOW, 'wk-1', 'booting', undefined)).toMatchObject({ phase: 'Paused', failureReason: 'DrainBlocked', message: 'held' })
+    expect(ledger.waiting(failed, NOW, 'wk-1', 'booting', undefined)).toMatchObject({
+      phase: 'Paused',
+      failureReason: 'DrainBlocked',
+      message: 'held',
+    })
     expect(ledger.intended(failed, NOW, 'wk-1', 'rebooting')).toMatchObject({ phase: 'Paused', failureReason: 'DrainBlocked' })
   })
 
@@ -89,7 +139,7 @@ describe('the ledger', () => {
   it('stops all open machines when a fault of ours makes every question useless', () => {
     const broken = ledger.broken(running(), NOW, 'E-1: no')
     expect(broken).toMatchObject({ phase: 'Paused', failureReason: 'InternalError' })
-    expect(ledger.targetsOf(broken).map((t) => t.phase)).toEqual(['Failed', 'Pending'])
+    expect(ledger.targetsOf(broken).map(t => t.phase)).toEqual(['Failed', 'Pending'])
   })
 
   it('keeps twenty decisions, the last ones', () => {
@@ -101,7 +151,13 @@ describe('the ledger', () => {
 
   it('cuts what is too long for the CRD', () => {
     const long = 'x'.repeat(9000)
-    const status = ledger.received(ledger.unanswered(ledger.failed(running({ step: 'a' }), NOW, first(running()), 'InstallFailed', long), 'wk-1', long, true, NOW), NOW, 'wk-1', 'pull', long)
+    const status = ledger.received(
+      ledger.unanswered(ledger.failed(running({ step: 'a' }), NOW, first(running()), 'InstallFailed', long), 'wk-1', long, true, NOW),
+      NOW,
+      'wk-1',
+      'pull',
+      long,
+    )
     const others = [
       status,
       ledger.waiting(running(), NOW, 'wk-1', long, undefined),
@@ -113,13 +169,16 @@ describe('the ledger', () => {
       ledger.remarked(running(), 'wk-1', long),
       ledger.queued({}, NOW, { lease: 'l', holder: 'h' }, long),
     ]
-    expect(others.filter((one) => !operationStatus.safeParse(one).success)).toEqual([])
+    expect(others.filter(one => !operationStatus.safeParse(one).success)).toEqual([])
   })
 })
 
 describe('the conditions', () => {
   const conditions = (status: OperationStatus): string =>
-    (ledger.withConditions(status, operation(status), NOW).conditions ?? []).filter((c) => c.status === 'True').map((c) => c.type).join(' ')
+    (ledger.withConditions(status, operation(status), NOW).conditions ?? [])
+      .filter(c => c.status === 'True')
+      .map(c => c.type)
+      .join(' ')
 
   it.each<[string, OperationStatus, string]>([
     ['Pending', { phase: 'Pending' }, 'Reconciling'],
@@ -135,7 +194,7 @@ describe('the conditions', () => {
   it('change their time with their status only, and carry the generation', () => {
     const before = ledger.withConditions({ phase: 'Running', message: 'a' }, operation(), NOW)
     const after = ledger.withConditions({ ...before, message: 'b' }, operation(before, { metadata: { generation: 2 } }), NOW + 60_000)
-    expect(after.conditions?.map((c) => [c.lastTransitionTime, c.observedGeneration, c.message])).toEqual(Array(4).fill([T, 2, 'b']))
+    expect(after.conditions?.map(c => [c.lastTransitionTime, c.observedGeneration, c.message])).toEqual(Array(4).fill([T, 2, 'b']))
     expect(after.observedGeneration).toBe(2)
   })
 })

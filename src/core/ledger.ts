@@ -32,36 +32,45 @@ const without = <T extends object, K extends keyof T>(value: T, ...keys: readonl
 }
 
 export const targetsOf = (status: OperationStatus): readonly Target[] => status.machines ?? []
-export const openTargets = (status: OperationStatus): readonly Target[] => targetsOf(status).filter((t) => t.phase === 'Running')
-export const receiptOf = (target: Target, step: string): Receipt | undefined => target.receipts?.find((r) => r.step === step)
+export const openTargets = (status: OperationStatus): readonly Target[] => targetsOf(status).filter(t => t.phase === 'Running')
+export const receiptOf = (target: Target, step: string): Receipt | undefined => target.receipts?.find(r => r.step === step)
 
 const withTarget = (status: OperationStatus, name: string, change: (target: Target) => Target): OperationStatus => ({
   ...status,
-  machines: targetsOf(status).map((t) => (t.name === name ? change(t) : t)),
+  machines: targetsOf(status).map(t => (t.name === name ? change(t) : t)),
 })
 
 const progressOf = (targets: readonly Target[]): OperationStatus['progress'] => {
-  const count = (phase: TargetPhase): number => targets.filter((t) => t.phase === phase).length
+  const count = (phase: TargetPhase): number => targets.filter(t => t.phase === phase).length
   const [done, skipped] = [count('Completed'), count('Skipped')]
   const total = targets.length - skipped
   return { done, skipped, total, summary: `${done}/${total}` }
 }
 
-export const accepted = (status: OperationStatus, now: number): OperationStatus => told({ ...status, phase: 'Pending', message: 'Accepted; the checks are running.' }, now, 'accepted')
+export const accepted = (status: OperationStatus, now: number): OperationStatus =>
+  told({ ...status, phase: 'Pending', message: 'Accepted; the checks are running.' }, now, 'accepted')
 
-export const checked = (status: OperationStatus, now: number, found: Checked, how: { readonly override: boolean; readonly underLock: boolean }): OperationStatus => ({
+export const checked = (
+  status: OperationStatus,
+  now: number,
+  found: Checked,
+  how: { readonly override: boolean; readonly underLock: boolean },
+): OperationStatus => ({
   ...status,
   preflight: {
     checkedAt: iso(now),
     underLock: how.underLock,
     ...found.found,
-    refusals: found.refusals.slice(0, 64).map((r): RecordedRefusal => ({ ...r, message: r.message.slice(0, 2048), overridden: how.override && r.overridable })),
-    ...(found.notes.length > 0 ? { notes: found.notes.slice(0, 32).map((n) => n.slice(0, 1024)) } : {}),
+    refusals: found.refusals
+      .slice(0, 64)
+      .map((r): RecordedRefusal => ({ ...r, message: r.message.slice(0, 2048), overridden: how.override && r.overridable })),
+    ...(found.notes.length > 0 ? { notes: found.notes.slice(0, 32).map(n => n.slice(0, 1024)) } : {}),
   },
 })
 
 /** The refusals that stand. */
-export const standingRefusals = (status: OperationStatus): readonly RecordedRefusal[] => status.preflight?.refusals.filter((r) => !r.overridden) ?? []
+export const standingRefusals = (status: OperationStatus): readonly RecordedRefusal[] =>
+  status.preflight?.refusals.filter(r => !r.overridden) ?? []
 
 const paused = (status: OperationStatus, reason: Reason | undefined, message: string): OperationStatus => ({
   ...without(status, 'failureReason', 'waiting'),
@@ -72,14 +81,28 @@ const paused = (status: OperationStatus, reason: Reason | undefined, message: st
 
 export const refused = (status: OperationStatus, now: number): OperationStatus => {
   const refusals = standingRefusals(status)
-  const message = refusals.map((r) => (r.message.endsWith('.') ? r.message : `${r.message}.`)).join(' ')
-  return told({ ...paused(without(status, 'lock'), 'PreflightRefused', message), lastFailure: { at: iso(now), reason: 'PreflightRefused', message: long(message) } }, now, `refused: ${refusals.map((r) => r.rule).join(', ')}`)
+  const message = refusals.map(r => (r.message.endsWith('.') ? r.message : `${r.message}.`)).join(' ')
+  return told(
+    {
+      ...paused(without(status, 'lock'), 'PreflightRefused', message),
+      lastFailure: { at: iso(now), reason: 'PreflightRefused', message: long(message) },
+    },
+    now,
+    `refused: ${refusals.map(r => r.rule).join(', ')}`,
+  )
 }
 
 /** It waits for the lock that somebody else holds. Told to history only when the holder is a new one. */
-export const queued = (status: OperationStatus, now: number, lock: { lease: string; holder: string; since?: string }, message: string): OperationStatus => {
+export const queued = (
+  status: OperationStatus,
+  now: number,
+  lock: { lease: string; holder: string; since?: string },
+  message: string,
+): OperationStatus => {
   const next: OperationStatus = { ...paused(status, 'ClusterLockHeld', message), lock }
-  return status.lock?.holder === lock.holder && status.failureReason === 'ClusterLockHeld' ? next : told(next, now, `waits for the cluster lock, held by ${lock.holder}`)
+  return status.lock?.holder === lock.holder && status.failureReason === 'ClusterLockHeld'
+    ? next
+    : told(next, now, `waits for the cluster lock, held by ${lock.holder}`)
 }
 
 /** It waits before its start for a time that was asked for. */
@@ -87,57 +110,97 @@ export const held = (status: OperationStatus, since: number, message: string, un
   ...without(status, 'failureReason'),
   phase: 'Pending',
   message: long(message),
-  waiting: { for: short(message), since: status.waiting?.for === short(message) ? status.waiting.since : iso(since), ...(until === undefined ? {} : { until: iso(until) }) },
+  waiting: {
+    for: short(message),
+    since: status.waiting?.for === short(message) ? status.waiting.since : iso(since),
+    ...(until === undefined ? {} : { until: iso(until) }),
+  },
 })
 
 export const pausedByOperator = (status: OperationStatus, now: number, message: string, keepsLock: boolean): OperationStatus => {
   const next = keepsLock ? status : without(status, 'lock')
-  return status.phase === 'Paused' && !status.failureReason ? { ...next, message } : told(paused(next, undefined, message), now, 'paused by the operator')
+  return status.phase === 'Paused' && !status.failureReason
+    ? { ...next, message }
+    : told(paused(next, undefined, message), now, 'paused by the operator')
 }
 
 export const lockTaken = (status: OperationStatus, now: number, lock: { lease: string; holder: string; since: string }): OperationStatus =>
-  told({ ...without(status, 'failureReason', 'waiting'), phase: 'Running', lock, message: 'Holds the cluster lock; checking once more.' }, now, 'took the cluster lock')
+  told(
+    { ...without(status, 'failureReason', 'waiting'), phase: 'Running', lock, message: 'Holds the cluster lock; checking once more.' },
+    now,
+    'took the cluster lock',
+  )
 
 export const planned = (status: OperationStatus, now: number, stage: string, candidates: readonly Candidate[]): OperationStatus => {
-  const machines = candidates.map(
-    ({ skip, ...c }): Target => (skip === undefined ? { ...c, phase: 'Pending' } : { ...c, phase: 'Skipped', finishedAt: iso(now), message: skip }),
+  const machines = candidates.map(({ skip, ...c }): Target =>
+    skip === undefined ? { ...c, phase: 'Pending' } : { ...c, phase: 'Skipped', finishedAt: iso(now), message: skip },
   )
-  const order = machines.filter((t) => t.phase === 'Pending').map(displayName)
-  return told({ ...status, phase: 'Running', stage, startedAt: status.startedAt ?? iso(now), machines, progress: progressOf(machines) }, now, `order: ${order.join(', ') || 'nothing to do'}`)
+  const order = machines.filter(t => t.phase === 'Pending').map(displayName)
+  return told(
+    { ...status, phase: 'Running', stage, startedAt: status.startedAt ?? iso(now), machines, progress: progressOf(machines) },
+    now,
+    `order: ${order.join(', ') || 'nothing to do'}`,
+  )
 }
 
 /** Machines that joined while the operation ran go to the end. */
 export const appended = (status: OperationStatus, now: number, candidates: readonly Candidate[]): OperationStatus => {
-  const machines = [...targetsOf(status), ...candidates.map(({ skip, ...c }): Target => (skip === undefined ? { ...c, phase: 'Pending' } : { ...c, phase: 'Skipped', message: skip }))]
+  const machines = [
+    ...targetsOf(status),
+    ...candidates.map(({ skip, ...c }): Target =>
+      skip === undefined ? { ...c, phase: 'Pending' } : { ...c, phase: 'Skipped', message: skip },
+    ),
+  ]
   return told({ ...status, machines, progress: progressOf(machines) }, now, `appended ${candidates.map(displayName).join(', ')}`)
 }
 
-export const opened = (status: OperationStatus, now: number, name: string, before: Target['before'], goal: Readonly<Record<string, string>>): OperationStatus =>
+export const opened = (
+  status: OperationStatus,
+  now: number,
+  name: string,
+  before: Target['before'],
+  goal: Readonly<Record<string, string>>,
+): OperationStatus =>
   running(
-    withTarget(status, name, (t) => ({ ...t, phase: 'Running', startedAt: iso(now), before, goal: { ...goal }, message: 'opened' })),
+    withTarget(status, name, t => ({ ...t, phase: 'Running', startedAt: iso(now), before, goal: { ...goal }, message: 'opened' })),
     now,
-    `opened ${displayName(targetsOf(status).find((t) => t.name === name) ?? { name })}`,
+    `opened ${displayName(targetsOf(status).find(t => t.name === name) ?? { name })}`,
   )
 
-const running = (status: OperationStatus, now: number, history: string): OperationStatus => told({ ...without(status, 'failureReason', 'waiting'), phase: 'Running' }, now, history)
+const running = (status: OperationStatus, now: number, history: string): OperationStatus =>
+  told({ ...without(status, 'failureReason', 'waiting'), phase: 'Running' }, now, history)
 
 /** A step becomes current: its clock starts, acted or not. */
 export const entered = (status: OperationStatus, now: number, name: string, step: Step): OperationStatus =>
-  withTarget(status, name, (t) => ({ ...without(t, 'actedAt', 'firstActedAt', 'retryAt', 'fault', 'stableSince', 'attempts'), step: step.name, stepStartedAt: iso(now), attempts: 0 }))
+  withTarget(status, name, t => ({
+    ...without(t, 'actedAt', 'firstActedAt', 'retryAt', 'fault', 'stableSince', 'attempts'),
+    step: step.name,
+    stepStartedAt: iso(now),
+    attempts: 0,
+  }))
 
 /** It failed or was refused. Machines that are still open are brought to their end, but that does not make it a running one again. */
-export const isStopped = (status: OperationStatus): boolean => status.phase === 'Paused' && status.failureReason !== undefined && status.failureReason !== 'ClusterLockHeld'
+export const isStopped = (status: OperationStatus): boolean =>
+  status.phase === 'Paused' && status.failureReason !== undefined && status.failureReason !== 'ClusterLockHeld'
 
 const going = (status: OperationStatus, message: string, wait: OperationStatus['waiting']): OperationStatus =>
-  isStopped(status) ? status : { ...without(status, 'failureReason', 'waiting'), phase: 'Running', message: long(message), ...(wait ? { waiting: wait } : {}) }
+  isStopped(status)
+    ? status
+    : { ...without(status, 'failureReason', 'waiting'), phase: 'Running', message: long(message), ...(wait ? { waiting: wait } : {}) }
 
 /**
  * The intention, written before the act. An act that is only repeated (one more round of evictions) keeps the words of the wait it stands in, so that
  * its reader does not see the two take turns.
  */
 export const intended = (status: OperationStatus, now: number, name: string, message: string): OperationStatus => {
-  const isRepeated = (targetsOf(status).find((t) => t.name === name)?.attempts ?? 0) > 0 && status.waiting !== undefined
-  const next = withTarget(status, name, (t) => ({ ...without(t, 'retryAt', 'fault', 'stableSince'), firstActedAt: t.firstActedAt ?? iso(now), actedAt: iso(now), attempts: (t.attempts ?? 0) + 1, ...(isRepeated ? {} : { message: short(message) }) }))
+  const isRepeated = (targetsOf(status).find(t => t.name === name)?.attempts ?? 0) > 0 && status.waiting !== undefined
+  const next = withTarget(status, name, t => ({
+    ...without(t, 'retryAt', 'fault', 'stableSince'),
+    firstActedAt: t.firstActedAt ?? iso(now),
+    actedAt: iso(now),
+    attempts: (t.attempts ?? 0) + 1,
+    ...(isRepeated ? {} : { message: short(message) }),
+  }))
   return isRepeated ? going(next, status.message ?? message, status.waiting) : going(next, message, undefined)
 }
 
@@ -146,69 +209,113 @@ export const intended = (status: OperationStatus, now: number, name: string, mes
  * need not be waited for.
  */
 export const unanswered = (status: OperationStatus, name: string, message: string, certain: boolean, retryAt: number): OperationStatus =>
-  withTarget(status, name, (t) => ({ ...(certain ? without(t, 'actedAt') : t), retryAt: iso(retryAt), fault: short(message) }))
+  withTarget(status, name, t => ({ ...(certain ? without(t, 'actedAt') : t), retryAt: iso(retryAt), fault: short(message) }))
 
 /** What became of a machine, in words. Nothing else changes. */
 export const remarked = (status: OperationStatus, name: string, message: string): OperationStatus =>
-  withTarget(status, name, (t) => ({ ...t, message: short(message) }))
+  withTarget(status, name, t => ({ ...t, message: short(message) }))
 
 export const holding = (status: OperationStatus, name: string, since: number | undefined): OperationStatus =>
-  withTarget(status, name, (t) => (since === undefined ? without(t, 'stableSince') : { ...t, stableSince: iso(since) }))
+  withTarget(status, name, t => (since === undefined ? without(t, 'stableSince') : { ...t, stableSince: iso(since) }))
 
 export const received = (status: OperationStatus, now: number, name: string, step: string, value: string): OperationStatus =>
-  withTarget(status, name, (t) => ({
+  withTarget(status, name, t => ({
     ...t,
-    receipts: [...(t.receipts ?? []).filter((r) => r.step !== step), { step, bootID: t.before?.bootID ?? '', value: value.slice(0, 1024), at: iso(now) }],
+    receipts: [
+      ...(t.receipts ?? []).filter(r => r.step !== step),
+      { step, bootID: t.before?.bootID ?? '', value: value.slice(0, 1024), at: iso(now) },
+    ],
   }))
 
-export const waiting = (status: OperationStatus, now: number, name: string | undefined, message: string, until: number | undefined): OperationStatus => {
+export const waiting = (
+  status: OperationStatus,
+  now: number,
+  name: string | undefined,
+  message: string,
+  until: number | undefined,
+): OperationStatus => {
   // The wait for one step is one wait, however its words change: it began with the step.
-  const target = targetsOf(status).find((t) => t.name === name)
+  const target = targetsOf(status).find(t => t.name === name)
   const since = target?.stepStartedAt ?? (status.waiting?.for === short(message) ? status.waiting.since : iso(now))
   const wait = { for: short(message), since, ...(until === undefined ? {} : { until: iso(until) }) }
   const next = going(status, message, wait)
   // The turn of a machine has come although it cannot begin: from here runs the time that it may need.
-  return name === undefined ? next : withTarget(next, name, (t) => ({ ...t, message: short(message), ...(t.phase === 'Pending' ? { stepStartedAt: t.stepStartedAt ?? iso(now) } : {}) }))
+  return name === undefined
+    ? next
+    : withTarget(next, name, t => ({
+        ...t,
+        message: short(message),
+        ...(t.phase === 'Pending' ? { stepStartedAt: t.stepStartedAt ?? iso(now) } : {}),
+      }))
 }
 
 /** A machine whose turn has not come yet: what is waited for is not its own time. */
 export const notYet = (status: OperationStatus, now: number, name: string, message: string, until: number | undefined): OperationStatus =>
   waiting(
-    withTarget(status, name, (t) => without(t, 'stepStartedAt')),
+    withTarget(status, name, t => without(t, 'stepStartedAt')),
     now,
     undefined,
     message,
     until,
   )
 
-export const closed = (status: OperationStatus, now: number, name: string, phase: TargetPhase, message: string, after?: Target['after']): OperationStatus => {
-  const next = withTarget(status, name, (t) => ({
+export const closed = (
+  status: OperationStatus,
+  now: number,
+  name: string,
+  phase: TargetPhase,
+  message: string,
+  after?: Target['after'],
+): OperationStatus => {
+  const next = withTarget(status, name, t => ({
     ...without(t, 'step', 'stepStartedAt', 'actedAt', 'firstActedAt', 'retryAt', 'fault', 'stableSince', 'attempts'),
     phase,
     finishedAt: iso(now),
     message: short(message),
     ...(after ? { after } : {}),
   }))
-  const target = targetsOf(next).find((t) => t.name === name) ?? { name }
+  const target = targetsOf(next).find(t => t.name === name) ?? { name }
   return told({ ...next, progress: progressOf(targetsOf(next)) }, now, `${displayName(target)}: ${message}`)
 }
 
 /** Closed before anything irreversible was done; it will be opened again as if for the first time. */
 export const returned = (status: OperationStatus, now: number, name: string, message: string): OperationStatus => {
-  const next = withTarget(status, name, ({ name: n, hostname, node, address, role }) => ({ name: n, hostname, node, address, role, phase: 'Pending', message: short(message) }))
-  return told(next, now, `${displayName(targetsOf(next).find((t) => t.name === name) ?? { name })}: ${message}`)
+  const next = withTarget(status, name, ({ name: n, hostname, node, address, role }) => ({
+    name: n,
+    hostname,
+    node,
+    address,
+    role,
+    phase: 'Pending',
+    message: short(message),
+  }))
+  return told(next, now, `${displayName(targetsOf(next).find(t => t.name === name) ?? { name })}: ${message}`)
 }
 
 /** A fault of ours: no question about an open machine can be asked any more, so all of them stop where they are. */
 export const broken = (status: OperationStatus, now: number, message: string): OperationStatus => {
   const open = openTargets(status)
-  const stopped = open.reduce((next, target) => withTarget(next, target.name, (t) => ({ ...t, phase: 'Failed', message: short(message) })), status)
+  const stopped = open.reduce(
+    (next, target) => withTarget(next, target.name, t => ({ ...t, phase: 'Failed', message: short(message) })),
+    status,
+  )
   return failed(stopped, now, undefined, 'InternalError', message)
 }
 
-export const failed = (status: OperationStatus, now: number, target: Target | undefined, reason: Reason, message: string): OperationStatus => {
-  const failure = { at: iso(now), reason, message: long(message), ...(target ? { machine: target.name, ...(target.step ? { step: target.step } : {}) } : {}) }
-  const next = target ? withTarget(status, target.name, (t) => ({ ...t, phase: 'Failed', message: short(message) })) : status
+export const failed = (
+  status: OperationStatus,
+  now: number,
+  target: Target | undefined,
+  reason: Reason,
+  message: string,
+): OperationStatus => {
+  const failure = {
+    at: iso(now),
+    reason,
+    message: long(message),
+    ...(target ? { machine: target.name, ...(target.step ? { step: target.step } : {}) } : {}),
+  }
+  const next = target ? withTarget(status, target.name, t => ({ ...t, phase: 'Failed', message: short(message) })) : status
   return told({ ...paused(next, reason, message), lastFailure: failure }, now, `failed (${reason}): ${message}`)
 }
 
@@ -223,11 +330,17 @@ export const retried = (status: OperationStatus, now: number, byApply = false): 
       lastRetry: iso(now),
       ...(byApply ? { appliedRetry: { at: iso(now), ignored: 0 } } : {}),
       message: 'Retrying.',
-      machines: status.machines?.map((t) =>
+      machines: status.machines?.map(t =>
         t.phase === 'Failed'
           ? t.before === undefined
             ? { ...without(t, 'stepStartedAt', 'finishedAt'), phase: 'Pending', message: 'retrying' }
-            : { ...without(t, 'actedAt', 'firstActedAt', 'retryAt', 'fault', 'stableSince', 'finishedAt'), phase: 'Running', attempts: 0, stepStartedAt: iso(now), message: 'retrying' }
+            : {
+                ...without(t, 'actedAt', 'firstActedAt', 'retryAt', 'fault', 'stableSince', 'finishedAt'),
+                phase: 'Running',
+                attempts: 0,
+                stepStartedAt: iso(now),
+                message: 'retrying',
+              }
           : t,
       ),
     },
@@ -242,13 +355,31 @@ export const retryIgnored = (status: OperationStatus): OperationStatus =>
 
 /** Override was turned on after a refusal: the checks run anew. */
 export const uncheck = (status: OperationStatus, now: number): OperationStatus =>
-  told({ ...without(status, 'failureReason', 'preflight'), phase: 'Pending', message: 'Override was turned on; the checks are running.' }, now, 'override turned on')
+  told(
+    { ...without(status, 'failureReason', 'preflight'), phase: 'Pending', message: 'Override was turned on; the checks are running.' },
+    now,
+    'override turned on',
+  )
 
 export const completed = (status: OperationStatus, now: number, message: string): OperationStatus =>
-  told({ ...without(status, 'failureReason', 'waiting', 'lock', 'stage'), phase: 'Completed', completedAt: iso(now), message, progress: progressOf(targetsOf(status)) }, now, message)
+  told(
+    {
+      ...without(status, 'failureReason', 'waiting', 'lock', 'stage'),
+      phase: 'Completed',
+      completedAt: iso(now),
+      message,
+      progress: progressOf(targetsOf(status)),
+    },
+    now,
+    message,
+  )
 
 export const cancelled = (status: OperationStatus, now: number, message: string): OperationStatus =>
-  told({ ...without(status, 'failureReason', 'waiting', 'lock', 'stage'), phase: 'Cancelled', completedAt: iso(now), message }, now, message)
+  told(
+    { ...without(status, 'failureReason', 'waiting', 'lock', 'stage'), phase: 'Cancelled', completedAt: iso(now), message },
+    now,
+    message,
+  )
 
 export const lockLost = (status: OperationStatus): OperationStatus => without(status, 'lock')
 
@@ -269,7 +400,7 @@ export const withConditions = (status: OperationStatus, operation: TalosOperatio
   ]
   const conditions = states.map(([type, holds]): Condition => {
     const value = holds ? 'True' : 'False'
-    const old = operation.status.conditions?.find((c) => c.type === type)
+    const old = operation.status.conditions?.find(c => c.type === type)
     return {
       type,
       status: value,

@@ -7,8 +7,17 @@ import { operation, world } from './samples.ts'
 
 const holder = (name: string): string => `ichor-controller/op/ichor-system/${name}`
 const lease = (change: Partial<Lease> = {}): Lease => ({
-  namespace: 'ichor-system', name: 'ichor-home', uid: 'l', resourceVersion: '1', holder: holder('a'), durationSeconds: 1, transitions: 1,
-  acquireTime: '2026-09-01T07:30:00.000000Z', renewTime: '2026-09-01T07:30:00.000000Z', annotations: { [ANNOTATION.holderUid]: 'uid-a' }, ...change,
+  namespace: 'ichor-system',
+  name: 'ichor-home',
+  uid: 'l',
+  resourceVersion: '1',
+  holder: holder('a'),
+  durationSeconds: 1,
+  transitions: 1,
+  acquireTime: '2026-09-01T07:30:00.000000Z',
+  renewTime: '2026-09-01T07:30:00.000000Z',
+  annotations: { [ANNOTATION.holderUid]: 'uid-a' },
+  ...change,
 })
 const named = (name: string, status: OperationStatus = {}, change: Parameters<typeof operation>[1] = {}): TalosOperation =>
   operation(status, { ...change, metadata: { name, creationTimestamp: '2026-09-01T07:00:00Z', ...change.metadata } })
@@ -43,7 +52,10 @@ describe('a claim to the cluster lock', () => {
     ['is being deleted', named('a', { phase: 'Running' }, { metadata: { deletionTimestamp: '2026-09-01T07:50:00Z' } })],
     ['is paused by its operator', named('a', { phase: 'Paused' }, { spec: { paused: true } })],
     ['failed and is paused by its operator', named('a', { phase: 'Paused', failureReason: 'DrainBlocked' }, { spec: { paused: true } })],
-    ['failed, and finishes another machine first', named('a', { phase: 'Paused', failureReason: 'DrainBlocked', machines: [{ ...machine, phase: 'Running' }] })],
+    [
+      'failed, and finishes another machine first',
+      named('a', { phase: 'Paused', failureReason: 'DrainBlocked', machines: [{ ...machine, phase: 'Running' }] }),
+    ],
   ])('waits for a holder that %s', (_, other) => expect(answer(lease(), other)).toBe(`wait for ${holder('a')}`))
 
   it('leaves foreign holders alone, however old their hold', () => {
@@ -63,12 +75,19 @@ describe('a claim to the cluster lock', () => {
   it.each<[string, TalosOperation]>([
     ['its operator paused', named('old', waiting, { spec: { paused: true }, metadata: { creationTimestamp: '2026-09-01T06:00:00Z' } })],
     ['is cancelled', named('old', waiting, { spec: { cancelled: true }, metadata: { creationTimestamp: '2026-09-01T06:00:00Z' } })],
-    ['was refused', named('old', { phase: 'Paused', failureReason: 'PreflightRefused' }, { metadata: { creationTimestamp: '2026-09-01T06:00:00Z' } })],
+    [
+      'was refused',
+      named('old', { phase: 'Paused', failureReason: 'PreflightRefused' }, { metadata: { creationTimestamp: '2026-09-01T06:00:00Z' } }),
+    ],
     ['waits for its time', named('old', { phase: 'Pending' }, { metadata: { creationTimestamp: '2026-09-01T06:00:00Z' } })],
   ])('does not wait for an older one that %s', (_, other) => expect(answer(undefined, other)).toBe('take from nobody'))
 
   it('lets one go first that has machines open, though it is younger: its Lease was deleted by hand', () => {
-    const open = named('young', { phase: 'Running', machines: [{ ...machine, phase: 'Running' }] }, { metadata: { creationTimestamp: '2026-09-01T07:30:00Z' } })
+    const open = named(
+      'young',
+      { phase: 'Running', machines: [{ ...machine, phase: 'Running' }] },
+      { metadata: { creationTimestamp: '2026-09-01T07:30:00Z' } },
+    )
     expect(answer(undefined, open)).toBe(`wait for ${holder('young')}`)
   })
 

@@ -33,12 +33,22 @@ export const claim = (operation: TalosOperation, world: World): Claim => {
   const { lock } = world
   if (lock && lock.holder !== '') {
     const keeps = holderKeeps(lock.holder, lock.annotations[ANNOTATION.holderUid], world)
-    if (keeps) return { may: 'wait', holder: lock.holder, since: lock.acquireTime || undefined, message: `Waits for the cluster lock, held by ${lock.holder}: ${keeps}. It starts by itself.` }
+    if (keeps)
+      return {
+        may: 'wait',
+        holder: lock.holder,
+        since: lock.acquireTime || undefined,
+        message: `Waits for the cluster lock, held by ${lock.holder}: ${keeps}. It starts by itself.`,
+      }
   }
-  const first = world.others.filter((o) => (waitsForLock(o) || hasOpenMachines(o)) && goesBefore(o, operation)).toSorted((a, b) => (goesBefore(a, b) ? -1 : 1))[0]
+  const first = world.others
+    .filter(o => (waitsForLock(o) || hasOpenMachines(o)) && goesBefore(o, operation))
+    .toSorted((a, b) => (goesBefore(a, b) ? -1 : 1))[0]
   if (first) {
     const name = operationHolder(first.metadata.namespace, first.metadata.name)
-    const why = hasOpenMachines(first) ? `is working on ${openTargets(first.status).map(displayName).join(', ')}` : 'is older and goes first'
+    const why = hasOpenMachines(first)
+      ? `is working on ${openTargets(first.status).map(displayName).join(', ')}`
+      : 'is older and goes first'
     return { may: 'wait', holder: name, since: undefined, message: `Waits for the cluster lock: ${name} ${why}. It starts by itself.` }
   }
   return { may: 'take', from: lock?.holder || undefined }
@@ -54,7 +64,7 @@ export const heldOperation = (holder: string): { readonly namespace: string; rea
 const holderKeeps = (holder: string, uid: string | undefined, world: World): string | undefined => {
   const key = heldOperation(holder)
   if (!key) return 'it is not one of our operations, so it is left alone'
-  const op = world.others.find((o) => o.metadata.namespace === key.namespace && o.metadata.name === key.name)
+  const op = world.others.find(o => o.metadata.namespace === key.namespace && o.metadata.name === key.name)
   if (!op || op.metadata.uid !== uid) return undefined
   const { status, spec } = op
   if (isFinished(status.phase)) return undefined
@@ -66,7 +76,11 @@ const holderKeeps = (holder: string, uid: string | undefined, world: World): str
 
 /** It stands in the queue: checked and not stopped by anything but the lock. */
 export const waitsForLock = ({ status, spec, metadata }: TalosOperation): boolean =>
-  !spec.paused && !spec.cancelled && metadata.deletionTimestamp === undefined && status.phase === 'Paused' && status.failureReason === 'ClusterLockHeld'
+  !spec.paused &&
+  !spec.cancelled &&
+  metadata.deletionTimestamp === undefined &&
+  status.phase === 'Paused' &&
+  status.failureReason === 'ClusterLockHeld'
 
 const hasOpenMachines = ({ status }: TalosOperation): boolean => !isFinished(status.phase) && openTargets(status).length > 0
 

@@ -5,5 +5,5 @@ export const sameValue = (a: unknown, b: unknown): boolean => {
   if (Array.isArray(a) !== Array.isArray(b)) return false
   if (Array.isArray(a) && Array.isArray(b)) return a.length === b.length && a.every((value, i) => sameValue(value, b[i]))
   const [x, y] = [a as Record<string, unknown>, b as Record<string, unknown>]
-  return [...new Set([...Object.keys(x), ...Object.keys(y)])].every((key) => sameValue(x[key], y[key]))
+  return [...new Set([...Object.keys(x), ...Object.keys(y)])].every(key => sameValue(x[key], y[key]))
 }

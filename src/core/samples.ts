@@ -36,13 +36,20 @@ export const spec = (change: Partial<OperationSpec> = {}): OperationSpec => ({
   ...change,
 })
 
-export const operation = (status: OperationStatus = {}, change: { readonly metadata?: Partial<Metadata>; readonly spec?: Partial<OperationSpec> } = {}): TalosOperation => ({
+export const operation = (
+  status: OperationStatus = {},
+  change: { readonly metadata?: Partial<Metadata>; readonly spec?: Partial<OperationSpec> } = {},
+): TalosOperation => ({
   metadata: metadata(change.metadata),
   spec: spec(change.spec),
   status,
 })
 
-const cluster: TalosCluster = { metadata: metadata({ name: 'home' }), spec: { talosconfigSecretRef: { name: 'talosconfig', key: 'talosconfig' } }, status: {} }
+const cluster: TalosCluster = {
+  metadata: metadata({ name: 'home' }),
+  spec: { talosconfigSecretRef: { name: 'talosconfig', key: 'talosconfig' } },
+  status: {},
+}
 
 export const world = (change: Partial<World> = {}): World => ({
   now: Date.UTC(2026, 8, 1, 8),

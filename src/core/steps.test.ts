@@ -9,7 +9,12 @@ import { operation, world } from './samples.ts'
 const NOW = Date.UTC(2026, 8, 1, 8)
 const at = (secondsAgo: number): string => iso(NOW - secondsAgo * 1000)
 
-type Draft = Partial<Omit<Step, 'done' | 'guard'>> & { readonly name: string; readonly done?: Answer; readonly may?: Verdict; readonly acts?: boolean }
+type Draft = Partial<Omit<Step, 'done' | 'guard'>> & {
+  readonly name: string
+  readonly done?: Answer
+  readonly may?: Verdict
+  readonly acts?: boolean
+}
 const step = ({ name, done = no('it is not done'), may, acts = true, ...rest }: Draft): Step => ({
   name,
   summary: name,
@@ -44,12 +49,19 @@ describe('the next step', () => {
   })
 
   it('does not go back because an earlier one cannot be told now: the machine is away', () => {
-    expect(next([step({ name: 'a', done: unknown('away') }), step({ name: 'b', acts: false })], { step: 'b' })).toMatchObject({ is: 'wait', step: 'b' })
+    expect(next([step({ name: 'a', done: unknown('away') }), step({ name: 'b', acts: false })], { step: 'b' })).toMatchObject({
+      is: 'wait',
+      step: 'b',
+    })
   })
 
   it('fails when an answer says that it can never be done', () => {
     const done: Answer = { is: 'failed', reason: 'BootedOldVersion', message: 'it fell back' }
-    expect(next([step({ name: 'a', done })], { step: 'a' })).toMatchObject({ is: 'fail', reason: 'BootedOldVersion', message: 'it fell back' })
+    expect(next([step({ name: 'a', done })], { step: 'a' })).toMatchObject({
+      is: 'fail',
+      reason: 'BootedOldVersion',
+      message: 'it fell back',
+    })
   })
 
   it('leaves out steps that do not exist for this target', () => {
@@ -60,11 +72,15 @@ describe('the next step', () => {
 describe('a milestone', () => {
   const drain = step({ name: 'drain' })
   it('whose evidence is there makes what came before it history', () => {
-    expect(next([drain, step({ name: 'reboot', done: YES, milestone: true }), step({ name: 'verify' })], { step: 'reboot' })).toMatchObject({ is: 'enter', step: 'verify' })
+    expect(next([drain, step({ name: 'reboot', done: YES, milestone: true }), step({ name: 'verify' })], { step: 'reboot' })).toMatchObject(
+      { is: 'enter', step: 'verify' },
+    )
   })
 
   it('that was intended is not gone behind, even when what came before looks undone', () => {
-    expect(next([drain, step({ name: 'reboot', milestone: true, settleMs: () => 60_000 })], { step: 'reboot', actedAt: at(5) })).toMatchObject({ is: 'wait', step: 'reboot' })
+    expect(
+      next([drain, step({ name: 'reboot', milestone: true, settleMs: () => 60_000 })], { step: 'reboot', actedAt: at(5) }),
+    ).toMatchObject({ is: 'wait', step: 'reboot' })
   })
 
   it('that was not intended yet lets an earlier step be done again', () => {
@@ -72,7 +88,16 @@ describe('a milestone', () => {
   })
 
   it('behind us stays behind when the machine cannot be asked any more', () => {
-    expect(next([drain, step({ name: 'reboot', done: unknown('away'), milestone: true }), step({ name: 'verify', done: unknown('away'), acts: false })], { step: 'verify' })).toMatchObject({ is: 'wait', step: 'verify' })
+    expect(
+      next(
+        [
+          drain,
+          step({ name: 'reboot', done: unknown('away'), milestone: true }),
+          step({ name: 'verify', done: unknown('away'), acts: false }),
+        ],
+        { step: 'verify' },
+      ),
+    ).toMatchObject({ is: 'wait', step: 'verify' })
   })
 })
 
@@ -84,25 +109,43 @@ describe('an act', () => {
   })
 
   it('is not given while it runs beside the queue; its last words are shown', () => {
-    expect(next([step({ name: 'a' })], { step: 'a' }, { running: [{ target: 'wk-1', step: 'a', progress: '50 %' }] })).toMatchObject({ is: 'wait', why: 'a: 50 %' })
+    expect(next([step({ name: 'a' })], { step: 'a' }, { running: [{ target: 'wk-1', step: 'a', progress: '50 %' }] })).toMatchObject({
+      is: 'wait',
+      why: 'a: 50 %',
+    })
   })
 
   it('is not given where nobody can tell whether it is needed, nor is its guard asked', () => {
-    expect(next([step({ name: 'a', done: unknown('it does not answer'), may: { may: 'no', reason: 'EtcdAlarm', message: 'no' } })], { step: 'a' })).toMatchObject({ is: 'wait', why: 'a: it does not answer' })
+    expect(
+      next([step({ name: 'a', done: unknown('it does not answer'), may: { may: 'no', reason: 'EtcdAlarm', message: 'no' } })], {
+        step: 'a',
+      }),
+    ).toMatchObject({ is: 'wait', why: 'a: it does not answer' })
   })
 
   it('is not given before the time that a bad answer asked for; the answer is shown', () => {
     const target = { step: 'a', retryAt: at(-1), fault: '503 from the registry' }
-    expect(next([step({ name: 'a' })], target)).toMatchObject({ is: 'wait', why: 'a: it is not done; the last try: 503 from the registry', forMs: 1000 })
+    expect(next([step({ name: 'a' })], target)).toMatchObject({
+      is: 'wait',
+      why: 'a: it is not done; the last try: 503 from the registry',
+      forMs: 1000,
+    })
     expect(next([step({ name: 'a' })], { ...target, retryAt: at(0) })).toMatchObject({ is: 'act' })
   })
 
   it('waits for its guard, in its words', () => {
-    expect(next([step({ name: 'a', may: wait('etcd has no leader', 'EtcdUnhealthy') })], { step: 'a' })).toMatchObject({ is: 'wait', why: 'a: etcd has no leader' })
+    expect(next([step({ name: 'a', may: wait('etcd has no leader', 'EtcdUnhealthy') })], { step: 'a' })).toMatchObject({
+      is: 'wait',
+      why: 'a: etcd has no leader',
+    })
   })
 
   it('is given up at once when its guard says never', () => {
-    expect(next([step({ name: 'a', may: { may: 'no', reason: 'EtcdAlarm', message: 'CORRUPT' } })], { step: 'a' })).toMatchObject({ is: 'fail', reason: 'EtcdAlarm', message: 'CORRUPT' })
+    expect(next([step({ name: 'a', may: { may: 'no', reason: 'EtcdAlarm', message: 'CORRUPT' } })], { step: 'a' })).toMatchObject({
+      is: 'fail',
+      reason: 'EtcdAlarm',
+      message: 'CORRUPT',
+    })
   })
 
   it('asks for the facts of its guard only when it is due', () => {
@@ -137,7 +180,11 @@ describe('a deadline', () => {
   it('runs from the moment when the step became current, acted or not', () => {
     const steps = [step({ name: 'a', acts: false, deadlineMs: () => 60_000, failure: 'NodeNotReady', remedy: 'Look at the kubelet.' })]
     expect(next(steps, { step: 'a', stepStartedAt: at(59) })).toMatchObject({ is: 'wait', until: NOW + 1000, forMs: 1000 })
-    expect(next(steps, { step: 'a', stepStartedAt: at(60) })).toMatchObject({ is: 'fail', reason: 'NodeNotReady', message: 'wk-1: a did not end within 1m: it is not done. Look at the kubelet.' })
+    expect(next(steps, { step: 'a', stepStartedAt: at(60) })).toMatchObject({
+      is: 'fail',
+      reason: 'NodeNotReady',
+      message: 'wk-1: a did not end within 1m: it is not done. Look at the kubelet.',
+    })
   })
 
   it('names what the guard was waiting for', () => {
@@ -150,6 +197,9 @@ describe('a deadline', () => {
   })
 
   it('is none where the step has none', () => {
-    expect(next([step({ name: 'a', acts: false })], { step: 'a', stepStartedAt: at(999_999) })).toMatchObject({ is: 'wait', until: undefined })
+    expect(next([step({ name: 'a', acts: false })], { step: 'a', stepStartedAt: at(999_999) })).toMatchObject({
+      is: 'wait',
+      until: undefined,
+    })
   })
 })

@@ -22,8 +22,8 @@ export type Next =
  * machine is away) counts as done, because it was when the target went past it.
  */
 export const nextStep = (all: readonly Step[], view: View): Next => {
-  const steps = all.filter((s) => s.applies?.(view) ?? true)
-  const recorded = steps.findIndex((s) => s.name === view.target.step)
+  const steps = all.filter(s => s.applies?.(view) ?? true)
+  const recorded = steps.findIndex(s => s.name === view.target.step)
   const missing = (step: Step): readonly Need[] => unknownOf(view, step.needs)
 
   let from = 0
@@ -62,7 +62,7 @@ export const nextStep = (all: readonly Step[], view: View): Next => {
   return { is: 'done' }
 }
 
-const unknownOf = (view: View, needs: Step['needs']): readonly Need[] => (needs?.(view) ?? []).filter((n) => !isKnown(view.world.facts, n))
+const unknownOf = (view: View, needs: Step['needs']): readonly Need[] => (needs?.(view) ?? []).filter(n => !isKnown(view.world.facts, n))
 
 /** What has to hold for a while: undefined once it has, seen at two times that far apart. */
 const stability = (step: Step, { target, world }: View, stableMs: number | undefined, what: string): Next | undefined => {
@@ -70,7 +70,13 @@ const stability = (step: Step, { target, world }: View, stableMs: number | undef
   const since = target.stableSince === undefined ? world.now : ms(target.stableSince)
   const left = since + stableMs - world.now
   if (target.stableSince !== undefined && left <= 0) return undefined
-  return { is: 'hold', step, since, why: `${step.name}: ${what}; confirming${stableMs < 1000 ? '' : ` for ${formatDuration(stableMs)}`}`, forMs: Math.max(left, 1) }
+  return {
+    is: 'hold',
+    step,
+    since,
+    why: `${step.name}: ${what}; confirming${stableMs < 1000 ? '' : ` for ${formatDuration(stableMs)}`}`,
+    forMs: Math.max(left, 1),
+  }
 }
 
 /** The current step is not done: wait, act, or give up. */
@@ -78,7 +84,7 @@ const current = (step: Step, answer: Extract<Answer, { readonly why: string }>, 
   const { target, world } = view
   const limit = step.deadlineMs?.(view)
   const until = limit === undefined ? undefined : ms(target.stepStartedAt) + limit
-  const running = world.running.find((r) => r.target === target.name && r.step === step.name)
+  const running = world.running.find(r => r.target === target.name && r.step === step.name)
   const settles = target.actedAt !== undefined && world.now - ms(target.actedAt) < (step.settleMs?.(view) ?? 0)
   const retryInMs = target.retryAt === undefined ? 0 : ms(target.retryAt) - world.now
   // Where it cannot be told whether the act is needed, it is not given, and nobody asks whether it might be.
@@ -92,11 +98,18 @@ const current = (step: Step, answer: Extract<Answer, { readonly why: string }>, 
   const why = verdict.may === 'wait' ? verdict.why : answer.why
   const seen = target.fault === undefined ? why : `${why}; the last try: ${target.fault}`
   if (until !== undefined && world.now >= until) {
-    const reason = verdict.may === 'wait' && verdict.reason ? verdict.reason : typeof step.failure === 'function' ? step.failure(view) : step.failure
-    return { is: 'fail', step, reason, message: `${displayName(target)}: ${step.name} did not end within ${formatDuration(limit ?? 0)}: ${seen}.${step.remedy ? ` ${step.remedy}` : ''}` }
+    const reason =
+      verdict.may === 'wait' && verdict.reason ? verdict.reason : typeof step.failure === 'function' ? step.failure(view) : step.failure
+    return {
+      is: 'fail',
+      step,
+      reason,
+      message: `${displayName(target)}: ${step.name} did not end within ${formatDuration(limit ?? 0)}: ${seen}.${step.remedy ? ` ${step.remedy}` : ''}`,
+    }
   }
   if (verdict.may === 'no') return { is: 'fail', step, reason: verdict.reason, message: verdict.message }
-  if (isDue && verdict.may === 'yes' && step.act) return stability(step, view, step.guardStableMs?.(view), 'nothing speaks against it') ?? { is: 'act', step, act: step.act }
+  if (isDue && verdict.may === 'yes' && step.act)
+    return stability(step, view, step.guardStableMs?.(view), 'nothing speaks against it') ?? { is: 'act', step, act: step.act }
   const soon = retryInMs > 0 ? Math.min(world.timing.pollMs, retryInMs) : world.timing.pollMs
   const forMs = until === undefined ? soon : Math.max(1, Math.min(soon, until - world.now))
   return { is: 'wait', step, why: `${step.name}: ${running?.progress || seen}`, until, forMs }

@@ -7,15 +7,17 @@ import { displayName } from './world.ts'
 /** Machines that an operation of another kind opened, acted on, and did not bring to an end. Never yields to override. */
 export const unfinishedByOthers = (operation: TalosOperation, world: World): readonly Refusal[] =>
   world.others
-    .filter((o) => o.spec.kind !== operation.spec.kind && o.status.phase !== 'Completed')
-    .flatMap((o) =>
+    .filter(o => o.spec.kind !== operation.spec.kind && o.status.phase !== 'Completed')
+    .flatMap(o =>
       targetsOf(o.status)
-        .filter((t) => (t.phase === 'Failed' || t.phase === 'Running') && (t.receipts?.length ?? 0) > 0)
-        .map((t) => ({
+        .filter(t => (t.phase === 'Failed' || t.phase === 'Running') && (t.receipts?.length ?? 0) > 0)
+        .map(t => ({
           rule: 'UnfinishedOperation',
           machine: t.name,
           message: `${displayName(t)} was left half done by the ${o.spec.kind} operation ${o.metadata.name} (${t.step ?? t.phase}). ${
-            o.status.phase === 'Cancelled' ? 'Delete that operation once the machine is as it should be.' : 'Let that one finish first, or undo what it did and delete it.'
+            o.status.phase === 'Cancelled'
+              ? 'Delete that operation once the machine is as it should be.'
+              : 'Let that one finish first, or undo what it did and delete it.'
           }`,
           overridable: false,
         })),

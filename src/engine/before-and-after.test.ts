@@ -46,7 +46,7 @@ describe('a refusal', () => {
     expect(story.world.calls.counts().get('talos.pull')).toBeUndefined()
     story.edit('a', { spec: { override: true }, annotations: { [ANNOTATION.overrideBy]: 'jane' } })
     await story.untilDone('a')
-    expect(story.events('a').filter((e) => e.startsWith('Overridden'))).toEqual(['Overridden: jane overrode Forbidden.'])
+    expect(story.events('a').filter(e => e.startsWith('Overridden'))).toEqual(['Overridden: jane overrode Forbidden.'])
     expect(story.status('a').preflight?.refusals).toMatchObject([{ rule: 'Forbidden', overridden: true }])
   })
 
@@ -57,7 +57,11 @@ describe('a refusal', () => {
     const first = story.status('a').preflight?.checkedAt
     await story.pass(5000)
     story.edit('a', { annotations: { [ANNOTATION.retry]: 'true' } })
-    await story.until('it is refused anew', () => story.status('a').phase === 'Paused' && story.status('a').preflight?.checkedAt !== first, MINUTE)
+    await story.until(
+      'it is refused anew',
+      () => story.status('a').phase === 'Paused' && story.status('a').preflight?.checkedAt !== first,
+      MINUTE,
+    )
     expect(story.operation('a')?.metadata.annotations[ANNOTATION.retry]).toBeUndefined()
   })
 })
@@ -82,14 +86,19 @@ describe('before its start', () => {
     expect(story.world.journal.of('install-began')[0]?.at).toBeGreaterThanOrEqual(START + 2 * HOUR)
     await story.pass(30 * MINUTE)
     expect(story.world.journal.of('install-began').length).toBe(1)
-    expect(story.status('a').message).toContain('wk-1 is next. Outside the maintenance windows of home; the next one opens at 2026-09-01T11:00:00.000Z.')
+    expect(story.status('a').message).toContain(
+      'wk-1 is next. Outside the maintenance windows of home; the next one opens at 2026-09-01T11:00:00.000Z.',
+    )
     expect(story.finalizers('a')).toEqual([])
     await story.untilDone('a')
     expect(story.world.journal.of('install-began')[1]?.at).toBeGreaterThanOrEqual(START + 3 * HOUR)
   })
 
   it('a machine that does not answer when a window opens has its time from there', async () => {
-    const story = await restartStory({ cluster: { maintenanceWindows: [{ schedule: '0 10 * * *', duration: '1h', timeZone: 'UTC' }] }, workers: 1 })
+    const story = await restartStory({
+      cluster: { maintenanceWindows: [{ schedule: '0 10 * * *', duration: '1h', timeZone: 'UTC' }] },
+      workers: 1,
+    })
     story.restart('a')
     await story.until('the first machine is done', () => story.target('a', 'cp-1')?.phase === 'Completed')
     story.world.blackHole('wk-1', true)
@@ -112,7 +121,10 @@ describe('what cannot be looked at', () => {
     const story = await restartStory()
     story.restart('a', { clusterRef: { name: 'hone' } })
     await story.until('it is refused', () => story.status('a').phase === 'Paused')
-    expect(story.status('a')).toMatchObject({ failureReason: 'PreflightRefused', message: `There is no TalosCluster hone in namespace ${NAMESPACE} (there are: ${CLUSTER}).` })
+    expect(story.status('a')).toMatchObject({
+      failureReason: 'PreflightRefused',
+      message: `There is no TalosCluster hone in namespace ${NAMESPACE} (there are: ${CLUSTER}).`,
+    })
     story.edit('a', { annotations: { [ANNOTATION.retry]: 'true' } })
     await story.until('the request is gone', () => story.operation('a')?.metadata.annotations[ANNOTATION.retry] === undefined, MINUTE)
     expect(story.status('a').failureReason).toBe('PreflightRefused')
@@ -135,7 +147,18 @@ describe('what cannot be looked at', () => {
       ...restartKind,
       name: 'broken',
       block: 'broken',
-      rollout: { ...restartKind.rollout, steps: [{ ...first, done: () => { throw new Error('no such thing') } }, ...others] },
+      rollout: {
+        ...restartKind.rollout,
+        steps: [
+          {
+            ...first,
+            done: () => {
+              throw new Error('no such thing')
+            },
+          },
+          ...others,
+        ],
+      },
     }
     const errors: string[] = []
     const story = await restartStory({ kinds: [restartKind, broken], hear: (level, message) => level === 'error' && errors.push(message) })

@@ -5,21 +5,22 @@ import { conditionOf } from '../world/objects.ts'
 
 const isUnschedulable = (story: RestartStory, node: string): boolean =>
   (story.world.store.get('nodes', '', node)?.['spec'] as { unschedulable?: boolean } | undefined)?.unschedulable === true
-const isReady = (story: RestartStory, node: string): boolean => conditionOf(story.world.store.get('nodes', '', node), 'Ready')?.status === 'True'
+const isReady = (story: RestartStory, node: string): boolean =>
+  conditionOf(story.world.store.get('nodes', '', node), 'Ready')?.status === 'True'
 
 const moments: readonly (readonly [string, (story: RestartStory) => boolean, committed: boolean])[] = [
   ['before its checks', () => true, false],
-  ['once a machine is open', (s) => s.open('a').length > 0, false],
-  ['while it pulls', (s) => s.target('a', 'cp-1')?.step === 'fetch', false],
-  ['in the middle of the install', (s) => s.world.journal.of('install-began').length === 1, true],
-  ['after the cordon', (s) => s.world.journal.of('cordon').length === 1, true],
-  ['in the middle of the reboot', (s) => s.world.journal.of('down').length === 1, true],
-  ['when the machine is back', (s) => s.target('a', 'cp-1')?.step === 'back', true],
+  ['once a machine is open', s => s.open('a').length > 0, false],
+  ['while it pulls', s => s.target('a', 'cp-1')?.step === 'fetch', false],
+  ['in the middle of the install', s => s.world.journal.of('install-began').length === 1, true],
+  ['after the cordon', s => s.world.journal.of('cordon').length === 1, true],
+  ['in the middle of the reboot', s => s.world.journal.of('down').length === 1, true],
+  ['when the machine is back', s => s.target('a', 'cp-1')?.step === 'back', true],
 ]
 
 const ends: readonly (readonly [string, (story: RestartStory) => void])[] = [
-  ['cancelled', (story) => story.edit('a', { spec: { cancelled: true } })],
-  ['deleted', (story) => story.remove('a')],
+  ['cancelled', story => story.edit('a', { spec: { cancelled: true } })],
+  ['deleted', story => story.remove('a')],
 ]
 
 describe.each(ends)('an operation that is %s', (word, end) => {
@@ -28,14 +29,16 @@ describe.each(ends)('an operation that is %s', (word, end) => {
     story.restart('a')
     await story.until('the moment has come', () => moment(story))
     end(story)
-    await story.until('it has ended', () => (story.operation('a') === undefined ? true : story.status('a').phase === 'Cancelled' && story.finalizers('a').length === 0))
+    await story.until('it has ended', () =>
+      story.operation('a') === undefined ? true : story.status('a').phase === 'Cancelled' && story.finalizers('a').length === 0,
+    )
     await story.until('the lock is free', () => story.holder() === '', MINUTE)
     for (const machine of story.world.machines) {
       expect(isUnschedulable(story, machine.name)).toBe(false)
       expect(isReady(story, machine.name)).toBe(true)
     }
     // What was half done is all done, and nothing else was begun.
-    expect(story.world.journal.of('reboot-requested').map((e) => e.machine)).toEqual(committed ? ['cp-1'] : [])
+    expect(story.world.journal.of('reboot-requested').map(e => e.machine)).toEqual(committed ? ['cp-1'] : [])
     await story.pass(30 * MINUTE)
     expect(story.world.journal.of('install-began').length).toBe(committed ? 1 : 0)
     if (word === 'cancelled') expect(story.conditions('a')).toBe('Finished')
@@ -61,7 +64,11 @@ describe.each(ends)('an operation that is %s', (word, end) => {
     story.restart('a')
     await story.until('it failed', () => story.status('a').failureReason === 'InstallFailed')
     end(story)
-    await story.until('it has ended', () => (story.operation('a')?.status.phase ?? 'Cancelled') === 'Cancelled' && story.finalizers('a').length === 0, MINUTE)
+    await story.until(
+      'it has ended',
+      () => (story.operation('a')?.status.phase ?? 'Cancelled') === 'Cancelled' && story.finalizers('a').length === 0,
+      MINUTE,
+    )
     await story.until('the lock is free', () => story.holder() === '', MINUTE)
     await story.pass(30 * MINUTE)
     expect(story.world.journal.of('install-began').length).toBe(1)
@@ -72,7 +79,7 @@ describe('the finalizer', () => {
   it('is there only while a machine is open', async () => {
     const story = await restartStory()
     let acts = 0
-    story.world.calls.intercept((call) => {
+    story.world.calls.intercept(call => {
       if (call.port !== 'talos' || !call.changes) return undefined
       acts++
       expect(story.finalizers('a').length).toBe(1)

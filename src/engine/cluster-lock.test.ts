@@ -9,7 +9,7 @@ import { RESOURCE } from '../world/objects.ts'
 const mostOpenAtOnce = (story: RestartStory, names: readonly string[]): { readonly most: () => number } => {
   let most = 0
   story.world.journal.onEntry(() => {
-    most = Math.max(most, names.filter((name) => story.open(name).length > 0).length)
+    most = Math.max(most, names.filter(name => story.open(name).length > 0).length)
   })
   return { most: () => most }
 }
@@ -25,7 +25,12 @@ describe('the cluster lock', () => {
     expect(waiting?.status.phase).toBe('Paused')
     expect(waiting?.status.message).toContain(holderOf('a'))
     expect(waiting?.status.lock).toMatchObject({ lease: leaseName(CLUSTER), holder: holderOf('a') })
-    expect(waiting?.status.conditions?.map(({ type, status }) => `${type}=${status}`)).toEqual(['Ready=False', 'Reconciling=True', 'Stalled=False', 'Finished=False'])
+    expect(waiting?.status.conditions?.map(({ type, status }) => `${type}=${status}`)).toEqual([
+      'Ready=False',
+      'Reconciling=True',
+      'Stalled=False',
+      'Finished=False',
+    ])
     const watched = mostOpenAtOnce(story, ['a', 'b'])
     await story.until('both are done', () => story.status('a').phase === 'Completed' && story.status('b').phase === 'Completed')
     expect(watched.most()).toBe(1)
@@ -40,9 +45,9 @@ describe('the cluster lock', () => {
       await story.pass(1100)
     }
     const watched = mostOpenAtOnce(story, names)
-    await story.until('all are done', () => names.every((name) => story.status(name).phase === 'Completed'))
+    await story.until('all are done', () => names.every(name => story.status(name).phase === 'Completed'))
     expect(watched.most()).toBeLessThanOrEqual(1)
-    const completed = names.map((name) => story.operation(name)?.status.completedAt ?? '')
+    const completed = names.map(name => story.operation(name)?.status.completedAt ?? '')
     expect(completed).toEqual(completed.toSorted())
   })
 
@@ -138,7 +143,11 @@ describe('the cluster lock', () => {
     await story.until('the installer runs', () => story.world.journal.of('install-began').length === 1)
     const lease = story.world.store.get(RESOURCE.leases, NAMESPACE, leaseName(CLUSTER))
     if (!lease) throw new Error('no Lease')
-    story.world.store.update(RESOURCE.leases, { ...lease, metadata: { ...lease.metadata, annotations: {} }, spec: { holderIdentity: 'a-person' } })
+    story.world.store.update(RESOURCE.leases, {
+      ...lease,
+      metadata: { ...lease.metadata, annotations: {} },
+      spec: { holderIdentity: 'a-person' },
+    })
     await story.until('a waits', () => story.status('a').failureReason === 'ClusterLockHeld', MINUTE)
     await story.pass(60 * MINUTE)
     expect(story.world.journal.of('reboot-requested')).toEqual([])

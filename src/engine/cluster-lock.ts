@@ -18,7 +18,13 @@ export const readLock = async (home: Home, namespace: string, cluster: string): 
 }
 
 /** Compare-and-swap on the Lease that the decision was made on. Anybody else's write in between answers `conflict` or `alreadyExists`. */
-export const takeLock = (home: Home, clock: Clock, seen: Lease | undefined, cluster: string, operation: TalosOperation): Promise<Result<Lease>> => {
+export const takeLock = (
+  home: Home,
+  clock: Clock,
+  seen: Lease | undefined,
+  cluster: string,
+  operation: TalosOperation,
+): Promise<Result<Lease>> => {
   // Never before the retry that it confirms, though that may have been written by another's clock.
   const time = microTime(Math.max(clock.now(), ms(operation.status.lastRetry)))
   const write: LeaseWrite = {
@@ -30,7 +36,9 @@ export const takeLock = (home: Home, clock: Clock, seen: Lease | undefined, clus
     annotations: { ...seen?.annotations, [ANNOTATION.holderUid]: operation.metadata.uid },
     labels: { [LABEL.cluster]: cluster },
   }
-  return seen ? home.replaceLease(seen, write) : home.createLease({ namespace: operation.metadata.namespace, name: leaseName(cluster) }, write)
+  return seen
+    ? home.replaceLease(seen, write)
+    : home.createLease({ namespace: operation.metadata.namespace, name: leaseName(cluster) }, write)
 }
 
 export const releaseLock = (home: Home, clock: Clock, lease: Lease): Promise<Result<Lease>> => {

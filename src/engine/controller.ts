@@ -92,7 +92,8 @@ export const startController = (options: ControllerOptions): Controller => {
       random,
       concurrency: 8,
       work,
-      crashed: (key, error) => log.error('a pass crashed', { key, error: error instanceof Error ? (error.stack ?? error.message) : String(error) }),
+      crashed: (key, error) =>
+        log.error('a pass crashed', { key, error: error instanceof Error ? (error.stack ?? error.message) : String(error) }),
     })
 
     const wake = (key: Key): void => queue.add(name('operation', key))
@@ -102,7 +103,8 @@ export const startController = (options: ControllerOptions): Controller => {
       if (what === 'TalosOperation' && !own.isOwn(key, version)) wake(key)
       if (what === 'TalosCluster') queue.add(name('cluster', key))
       const isHeartbeat = what === 'Lease' && key.namespace === leaderLease.namespace && key.name === leaderLease.name
-      if ((what === 'TalosOperation' || what === 'Lease') && !isHeartbeat) queue.addAfter(name('waiters', { ...key, name: '' }), WAKE_MS / pace)
+      if ((what === 'TalosOperation' || what === 'Lease') && !isHeartbeat)
+        queue.addAfter(name('waiters', { ...key, name: '' }), WAKE_MS / pace)
     }
 
     /** Whoever waits for a cluster lock looks again when an operation or a Lease has changed; the oldest of each cluster is enough. */

@@ -50,7 +50,7 @@ it('lifts a cordon whose operation no longer exists, and no other', async () => 
     story.world.store.update('nodes', { ...object, metadata: { ...object.metadata, annotations }, spec: { unschedulable: true } })
   }
   const isCordoned = (node: string): boolean =>
-    (story.world.store.get('nodes', '', node)?.['spec'] as { unschedulable?: boolean }).unschedulable === true
+    (story.world.store.get('nodes', '', node)?.['spec'] as { unschedulable?: boolean } | undefined)?.unschedulable === true
   mark('wk-1', { [ANNOTATION.cordonedBy]: 'an-operation-that-is-gone' })
   mark('wk-2', {})
   story.start()

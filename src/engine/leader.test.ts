@@ -41,7 +41,7 @@ describe('leader election', () => {
     const { candidate, pass, told } = bench()
     const all = ['a', 'b', 'c'].map(candidate)
     await pass(60_000)
-    expect(all.filter((one) => one.isLeading()).length).toBe(1)
+    expect(all.filter(one => one.isLeading()).length).toBe(1)
     expect(told).toEqual(['a started'])
   })
 
@@ -49,7 +49,7 @@ describe('leader election', () => {
     const { world, candidate, pass } = bench()
     candidate('a')
     await pass(10_000)
-    const [gets, writes] = ['home.lease', 'home.replaceLease'].map((name) => world.calls.counts().get(name) ?? 0)
+    const [gets, writes] = ['home.lease', 'home.replaceLease'].map(name => world.calls.counts().get(name) ?? 0)
     await pass(60_000)
     expect(world.calls.counts().get('home.lease')).toBe(gets)
     expect((world.calls.counts().get('home.replaceLease') ?? 0) - (writes ?? 0)).toBeLessThanOrEqual(30)
@@ -77,7 +77,7 @@ describe('leader election', () => {
     const b = candidate('b')
     await pass(5000)
     let overlap = false
-    world.calls.intercept((call) => {
+    world.calls.intercept(call => {
       overlap ||= a.isLeading() && b.isLeading()
       return call.client === 'a' ? { do: 'fail', when: 'before', fault: { kind: 'unreachable', message: 'cut off' } } : undefined
     })
@@ -90,7 +90,7 @@ describe('leader election', () => {
     const { world, candidate, pass, told } = bench()
     const a = candidate('a')
     await pass(5000)
-    world.calls.intercept((call) => (call.client === 'a' ? { do: 'silence', when: 'before' } : undefined))
+    world.calls.intercept(call => (call.client === 'a' ? { do: 'silence', when: 'before' } : undefined))
     await pass(13_000)
     expect(a.isLeading()).toBe(false)
     expect(told).toEqual(['a started', 'a ended'])

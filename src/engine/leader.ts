@@ -123,7 +123,8 @@ export const createLeader = ({ home, clock, random, key, identity, started, ende
       lost()
       if (!wasLeading) return
       const found = await home.lease(key)
-      if (found.ok && found.value.holder === identity) await home.replaceLease(found.value, { ...write(found.value), holder: '', durationSeconds: 1 })
+      if (found.ok && found.value.holder === identity)
+        await home.replaceLease(found.value, { ...write(found.value), holder: '', durationSeconds: 1 })
     },
   }
 }

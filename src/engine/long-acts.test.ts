@@ -8,7 +8,7 @@ const owner = { namespace: 'n', name: 'a', uid: 'u1' }
 const receipt: Result<LongOutcome> = { ok: true, value: { receipt: 'done' } }
 const byHand = () => {
   let end: (result: Result<LongOutcome>) => void = () => {}
-  return { promise: new Promise<Result<LongOutcome>>((resolve) => (end = resolve)), end: (result: Result<LongOutcome>) => end(result) }
+  return { promise: new Promise<Result<LongOutcome>>(resolve => (end = resolve)), end: (result: Result<LongOutcome>) => end(result) }
 }
 
 describe('long acts', () => {
@@ -16,7 +16,13 @@ describe('long acts', () => {
     const acts = createLongActs()
     const hand = byHand()
     let woken = 0
-    acts.start(owner, 'wk-1', 'install', (call) => (call.progress('50 %'), hand.promise), () => woken++)
+    acts.start(
+      owner,
+      'wk-1',
+      'install',
+      call => (call.progress('50 %'), hand.promise),
+      () => woken++,
+    )
     expect(acts.running('u1')).toEqual([{ target: 'wk-1', step: 'install', progress: '50 %' }])
     expect(acts.settled('u1')).toBeUndefined()
     hand.end(receipt)
@@ -27,7 +33,13 @@ describe('long acts', () => {
 
   it('keep their answer until it is dropped', async () => {
     const acts = createLongActs()
-    acts.start(owner, 'wk-1', 'install', async () => receipt, () => {})
+    acts.start(
+      owner,
+      'wk-1',
+      'install',
+      async () => receipt,
+      () => {},
+    )
     await setImmediate()
     const settled = acts.settled('u1')
     expect(settled).toEqual({ target: 'wk-1', step: 'install', result: receipt })
@@ -38,7 +50,13 @@ describe('long acts', () => {
 
   it('that throw end with a fault', async () => {
     const acts = createLongActs()
-    acts.start(owner, 'wk-1', 'install', () => Promise.reject(new Error('no')), () => {})
+    acts.start(
+      owner,
+      'wk-1',
+      'install',
+      () => Promise.reject(new Error('no')),
+      () => {},
+    )
     await setImmediate()
     expect(acts.settled('u1')?.result).toEqual({ ok: false, fault: { kind: 'unknown', message: 'no' } })
   })
@@ -47,14 +65,26 @@ describe('long acts', () => {
     const acts = createLongActs()
     const hand = byHand()
     let [woken, heard] = [0, 0]
-    acts.start(owner, 'wk-1', 'install', ({ cancellation }) => (cancellation.onCancel(() => heard++), hand.promise), () => woken++)
-    acts.start(owner, 'wk-2', 'install', () => new Promise(() => {}), () => {})
+    acts.start(
+      owner,
+      'wk-1',
+      'install',
+      ({ cancellation }) => (cancellation.onCancel(() => heard++), hand.promise),
+      () => woken++,
+    )
+    acts.start(
+      owner,
+      'wk-2',
+      'install',
+      () => new Promise(() => {}),
+      () => {},
+    )
     acts.cancel('u1', 'wk-1')
     hand.end(receipt)
     await setImmediate()
     expect([heard, woken]).toEqual([1, 0])
     expect(acts.settled('u1')).toBeUndefined()
-    expect(acts.running('u1').map((one) => one.target)).toEqual(['wk-2'])
+    expect(acts.running('u1').map(one => one.target)).toEqual(['wk-2'])
     acts.cancelAll()
     expect(acts.running('u1')).toEqual([])
   })
@@ -66,6 +96,6 @@ describe('long acts', () => {
     acts.start({ ...owner, uid: 'u2' }, 'wk-1', 'install', never, () => {})
     acts.start({ ...owner, name: 'b', uid: 'u3' }, 'wk-1', 'install', never, () => {})
     acts.cancelNamesakes({ namespace: 'n', name: 'a' }, 'u2')
-    expect(['u1', 'u2', 'u3'].map((uid) => acts.running(uid).length)).toEqual([0, 1, 1])
+    expect(['u1', 'u2', 'u3'].map(uid => acts.running(uid).length)).toEqual([0, 1, 1])
   })
 })

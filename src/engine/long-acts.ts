@@ -16,7 +16,13 @@ export type SettledAct = { readonly target: string; readonly step: string; reado
  * done and, if not, is nudged again.
  */
 export type LongActs = {
-  readonly start: (owner: Owner, target: string, step: string, run: (call: LongCall) => Promise<Result<LongOutcome>>, settled: () => void) => void
+  readonly start: (
+    owner: Owner,
+    target: string,
+    step: string,
+    run: (call: LongCall) => Promise<Result<LongOutcome>>,
+    settled: () => void,
+  ) => void
   readonly running: (operationUid: string) => readonly RunningAct[]
   /** One that has ended. It stays until it is dropped, so that its answer is not lost with a write that did not work. */
   readonly settled: (operationUid: string) => SettledAct | undefined
@@ -51,19 +57,20 @@ export const createLongActs = (): LongActs => {
       const { cancellation, cancel } = createCancellation()
       const entry: Entry = { owner, target, step, progress: '', cancel }
       entries.add(entry)
-      const call: LongCall = { cancellation, progress: (message) => (entry.progress = message) }
+      const call: LongCall = { cancellation, progress: message => (entry.progress = message) }
       const end = (result: Result<LongOutcome>): void => {
         entry.settled = { target, step, result }
         if (entries.has(entry)) settled()
       }
       run(call).then(end, (error: unknown) => end(failed('unknown', error instanceof Error ? error.message : String(error))))
     },
-    running: (uid) => [...entries].filter((e) => e.owner.uid === uid && !e.settled).map(({ target, step, progress }) => ({ target, step, progress })),
-    settled: (uid) => [...entries].find((e) => e.owner.uid === uid && e.settled)?.settled,
+    running: uid =>
+      [...entries].filter(e => e.owner.uid === uid && !e.settled).map(({ target, step, progress }) => ({ target, step, progress })),
+    settled: uid => [...entries].find(e => e.owner.uid === uid && e.settled)?.settled,
     drop: (uid, act) => {
       for (const entry of entries) if (entry.owner.uid === uid && entry.settled === act) entries.delete(entry)
     },
-    cancel: (uid, target) => cancelWhere((e) => e.owner.uid === uid && (target === undefined || e.target === target)),
+    cancel: (uid, target) => cancelWhere(e => e.owner.uid === uid && (target === undefined || e.target === target)),
     cancelNamesakes: ({ namespace, name }, exceptUid) =>
       cancelWhere(({ owner }) => owner.namespace === namespace && owner.name === name && owner.uid !== exceptUid),
     cancelAll: () => cancelWhere(() => true),
@@ -78,7 +85,7 @@ const createCancellation = (): { readonly cancellation: Cancellation; readonly c
       get cancelled() {
         return cancelled
       },
-      onCancel: (run) => {
+      onCancel: run => {
         if (cancelled) run()
         else listeners.add(run)
         return () => listeners.delete(run)

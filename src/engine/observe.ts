@@ -23,7 +23,12 @@ export type Observer = {
 }
 
 /** The world without facts: what lives at home, and the time. */
-export const observe = async (observer: Observer, operation: TalosOperation, cluster: TalosCluster, running: readonly RunningAct[]): Promise<Result<World>> => {
+export const observe = async (
+  observer: Observer,
+  operation: TalosOperation,
+  cluster: TalosCluster,
+  running: readonly RunningAct[],
+): Promise<Result<World>> => {
   const { home, clock, timing, self } = observer
   const { namespace } = operation.metadata
   const [machines, lock] = await Promise.all([
@@ -36,7 +41,17 @@ export const observe = async (observer: Observer, operation: TalosOperation, clu
   const isAlone = isHeldBy(lock.value, operation) && operation.status.preflight?.underLock === true
   const others = isAlone ? ok([]) : await othersOf(home, operation, lock.value)
   if (!others.ok) return others
-  return ok({ now: clock.now(), timing, cluster, machines: machines.value.toSorted(controlPlanesFirst), lock: lock.value, others: others.value, self, running, facts: NO_FACTS })
+  return ok({
+    now: clock.now(),
+    timing,
+    cluster,
+    machines: machines.value.toSorted(controlPlanesFirst),
+    lock: lock.value,
+    others: others.value,
+    self,
+    running,
+    facts: NO_FACTS,
+  })
 }
 
 /**
@@ -50,8 +65,12 @@ const othersOf = async (home: Home, operation: TalosOperation, lock: Lease | und
   const key = lock && !isHeldBy(lock, operation) ? heldOperation(lock.holder) : undefined
   const holder = key && (await home.operation(key))
   if (holder && !holder.ok && holder.fault.kind !== 'notFound') return holder
-  const all = key ? listed.value.filter((o) => o.metadata.namespace !== key.namespace || o.metadata.name !== key.name) : listed.value
-  return ok([...all, ...(holder?.ok ? [holder.value] : [])].filter((o) => o.metadata.uid !== uid && o.spec.clusterRef.name === operation.spec.clusterRef.name))
+  const all = key ? listed.value.filter(o => o.metadata.namespace !== key.namespace || o.metadata.name !== key.name) : listed.value
+  return ok(
+    [...all, ...(holder?.ok ? [holder.value] : [])].filter(
+      o => o.metadata.uid !== uid && o.spec.clusterRef.name === operation.spec.clusterRef.name,
+    ),
+  )
 }
 
 /** By role, then by name: a list out of a cache comes in any order, and what is said of machines must not change with it. */
@@ -62,39 +81,47 @@ const controlPlanesFirst = (a: TalosMachine, b: TalosMachine): number =>
 export const gather = async (observer: Observer, world: World, needs: readonly Need[]): Promise<World> => {
   const [talos, kube] = await Promise.all([observer.connections.talos(world.cluster), observer.connections.kube(world.cluster)])
   let facts = world.facts
-  const read = needs.filter((n) => !isKnown(facts, n)).map((n) => readFacts(n, world.machines, talos, kube))
+  const read = needs.filter(n => !isKnown(facts, n)).map(n => readFacts(n, world.machines, talos, kube))
   for (const more of await Promise.all(read)) facts = merged(facts, more)
   return { ...world, facts, now: observer.clock.now() }
 }
 
-const readFacts = async (need: Need, machines: readonly TalosMachine[], talos: Result<Talos>, kube: Result<Kube>): Promise<Partial<Facts>> => {
+const readFacts = async (
+  need: Need,
+  machines: readonly TalosMachine[],
+  talos: Result<Talos>,
+  kube: Result<Kube>,
+): Promise<Partial<Facts>> => {
   switch (need.what) {
     case 'machine': {
-      const machine = machines.find((m) => m.metadata.name === need.name)
-      const known = machine ? await withPort(talos, (t) => t.machine(machine.spec.address)) : gone(need.name)
+      const machine = machines.find(m => m.metadata.name === need.name)
+      const known = machine ? await withPort(talos, t => t.machine(machine.spec.address)) : gone(need.name)
       return { machines: { [need.name]: known } }
     }
     case 'etcd': {
-      const controlPlanes = machines.filter((m) => m.spec.role === 'controlplane')
-      const views = await Promise.all(controlPlanes.map(async (m) => [m.metadata.name, await withPort(talos, (t) => t.etcd(m.spec.address))] as const))
+      const controlPlanes = machines.filter(m => m.spec.role === 'controlplane')
+      const views = await Promise.all(
+        controlPlanes.map(async m => [m.metadata.name, await withPort(talos, t => t.etcd(m.spec.address))] as const),
+      )
       return { etcd: Object.fromEntries(views) }
     }
     case 'nodes':
-      return { nodes: await withPort(kube, (k) => k.nodes()) }
+      return { nodes: await withPort(kube, k => k.nodes()) }
     case 'pods':
-      return { pods: { [need.node]: await withPort(kube, (k) => k.podsOn(need.node)) } }
+      return { pods: { [need.node]: await withPort(kube, k => k.podsOn(need.node)) } }
     case 'volumes':
-      return { volumes: { [need.node]: await withPort(kube, (k) => k.volumeAttachments(need.node)) } }
+      return { volumes: { [need.node]: await withPort(kube, k => k.volumeAttachments(need.node)) } }
     case 'budgets':
-      return { budgets: await withPort(kube, (k) => k.budgets()) }
+      return { budgets: await withPort(kube, k => k.budgets()) }
     case 'addons':
-      return { addons: await withPort(kube, (k) => k.addons()) }
+      return { addons: await withPort(kube, k => k.addons()) }
     case 'kubernetes':
-      return { kubernetes: await withPort(kube, (k) => k.version()) }
+      return { kubernetes: await withPort(kube, k => k.version()) }
   }
 }
 
-const withPort = async <P, T>(port: Result<P>, ask: (port: P) => Promise<Result<T>>): Promise<Result<T>> => (port.ok ? ask(port.value) : port)
+const withPort = async <P, T>(port: Result<P>, ask: (port: P) => Promise<Result<T>>): Promise<Result<T>> =>
+  port.ok ? ask(port.value) : port
 
 const gone = (name: string): Result<never> => ({ ok: false, fault: { kind: 'notFound', message: `TalosMachine ${name} no longer exists` } })
 

@@ -36,7 +36,7 @@ describe('spec.paused', () => {
     expect(story.status('a').message).toBe('Paused by the operator; 1 of 2 machines were done. The cluster lock is kept.')
     story.edit('a', { spec: { paused: false } })
     await story.untilDone('a')
-    expect(story.world.journal.of('install-began').map((e) => e.machine)).toEqual(['cp-1', 'wk-1'])
+    expect(story.world.journal.of('install-began').map(e => e.machine)).toEqual(['cp-1', 'wk-1'])
   })
 
   it('between two machines takes effect before the next one', async () => {
@@ -58,7 +58,7 @@ describe('a failure', () => {
     story.restart('a')
     await story.until('it failed', () => story.status('a').phase === 'Paused')
     expect(story.status('a')).toMatchObject({ failureReason: 'RebootTimeout', lastFailure: { reason: 'RebootTimeout', step: 'reboot' } })
-    expect(story.events('a').filter((e) => e.startsWith('RebootTimeout')).length).toBe(1)
+    expect(story.events('a').filter(e => e.startsWith('RebootTimeout')).length).toBe(1)
     // The machine is dark: the cordon stays, with a word.
     await story.until('it says so', () => story.target('a', 'wk-1')?.message?.includes('its cordon stays') === true, MINUTE)
     expect(story.world.journal.of('uncordon', 'wk-1')).toEqual([])
@@ -81,7 +81,10 @@ describe('a failure', () => {
     await story.until('it failed', () => story.status('a').failureReason === 'InstallFailed')
     expect(story.status('a').lastRetry).toBeUndefined()
     story.edit('a', retry)
-    await story.until('it failed again', () => story.world.journal.of('install-began').length === 2 && story.status('a').failureReason === 'InstallFailed')
+    await story.until(
+      'it failed again',
+      () => story.world.journal.of('install-began').length === 2 && story.status('a').failureReason === 'InstallFailed',
+    )
     expect(story.operation('a')?.metadata.annotations[ANNOTATION.retry]).toBeUndefined()
     const first = story.status('a').lastRetry
     expect(first).toBeDefined()
@@ -93,7 +96,7 @@ describe('a failure', () => {
     expect(story.status('a').lastFailure?.reason).toBe('InstallFailed')
   })
 
-  it.each(['1', 'TRUE', 'yes', ''])('is not retried by the value %j', async (value) => {
+  it.each(['1', 'TRUE', 'yes', ''])('is not retried by the value %j', async value => {
     const story = await restartStory()
     story.world.fault('cp-1', brokenOnce())
     story.restart('a')
@@ -132,7 +135,10 @@ describe('a failure', () => {
 
   it('of a part of the outside is no failure: a busy installer is asked again, with its words on show', async () => {
     const story = await restartStory()
-    story.world.calls.next({ name: 'pull', times: 3 }, { do: 'fail', when: 'before', fault: { kind: 'busy', message: 'the registry says 503' } })
+    story.world.calls.next(
+      { name: 'pull', times: 3 },
+      { do: 'fail', when: 'before', fault: { kind: 'busy', message: 'the registry says 503' } },
+    )
     story.restart('a')
     await story.until('it says so', () => story.status('a').message?.includes('the registry says 503') === true, MINUTE)
     await story.untilDone('a')
@@ -145,7 +151,8 @@ describe('a failure', () => {
     const fieldsV1 = { 'f:metadata': { 'f:annotations': { [`f:${ANNOTATION.retry}`]: {} } } }
     const apply = () => story.edit('a', { ...retry, managedFields: [{ manager: 'argocd', operation: 'Apply', fieldsV1 }] })
     const installs = () => story.world.journal.of('install-began').length
-    const failed = (n: number) => story.until(`it failed ${n} times`, () => installs() === n && story.status('a').failureReason === 'InstallFailed')
+    const failed = (n: number) =>
+      story.until(`it failed ${n} times`, () => installs() === n && story.status('a').failureReason === 'InstallFailed')
     story.restart('a')
     await failed(1)
     apply()
@@ -157,7 +164,7 @@ describe('a failure', () => {
     }
     expect(installs()).toBe(2)
     expect(story.status('a').appliedRetry?.ignored).toBe(3)
-    expect(story.events('a').filter((e) => e.startsWith('RetryIgnored')).length).toBe(1)
+    expect(story.events('a').filter(e => e.startsWith('RetryIgnored')).length).toBe(1)
     story.edit('a', { ...retry, managedFields: [{ manager: 'kubectl-annotate', operation: 'Update', fieldsV1 }] })
     await failed(3)
   })

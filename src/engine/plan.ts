@@ -1,6 +1,6 @@
 import type { OperationSpec, TalosOperation } from '../api/talos-operation.ts'
 import { operationHolder } from '../api/names.ts'
-import { targetNeeds } from '../core/decide.ts'
+import { targetNeeds } from '../core/advance.ts'
 import type { Candidate, Checked, Kind, PlannedMachine, Refusal } from '../core/kind.ts'
 import { unfinishedByOthers } from '../core/unfinished.ts'
 import type { Need, View, World } from '../core/world.ts'
@@ -18,7 +18,12 @@ export type Plan = {
   readonly refusals: readonly Refusal[]
   readonly notes: readonly string[]
   /** The machines in their order. */
-  readonly order: readonly (PlannedMachine & { readonly name: string; readonly role: Role; readonly node?: string; readonly skip?: string })[]
+  readonly order: readonly (PlannedMachine & {
+    readonly name: string
+    readonly role: Role
+    readonly node?: string
+    readonly skip?: string
+  })[]
   /** Who holds the cluster lock now; absent when it is free. */
   readonly holder?: string
 }
@@ -26,7 +31,13 @@ export type Plan = {
 /**
  * What an operation would do, by the same checks and the same order as the run itself. Reads only: no write on any machine, Node, Lease or object.
  */
-export const planOperation = async (observer: Observer, kind: Kind, namespace: string, name: string, spec: OperationSpec): Promise<Result<Plan>> => {
+export const planOperation = async (
+  observer: Observer,
+  kind: Kind,
+  namespace: string,
+  name: string,
+  spec: OperationSpec,
+): Promise<Result<Plan>> => {
   const found = await observer.home.cluster({ namespace, name: spec.clusterRef.name })
   if (!found.ok) return found.fault.kind === 'notFound' ? unknownCluster(observer, namespace, spec.clusterRef.name) : found
   const operation = imagined(namespace, name, spec)
@@ -43,9 +54,9 @@ export const planOperation = async (observer: Observer, kind: Kind, namespace: s
   const world = await gather(
     observer,
     known,
-    candidates.flatMap((c) => [...targetNeeds(c), ...(kind.rollout.openNeeds?.(viewOf(known, c)) ?? [])]),
+    candidates.flatMap(c => [...targetNeeds(c), ...(kind.rollout.openNeeds?.(viewOf(known, c)) ?? [])]),
   )
-  const order = candidates.map((one) => {
+  const order = candidates.map(one => {
     const { skip, ...candidate } = one
     const view = viewOf(world, one)
     const opening = skip === undefined ? kind.rollout.open(view) : { skip }
@@ -69,17 +80,30 @@ export const planOperation = async (observer: Observer, kind: Kind, namespace: s
   })
 }
 
-const needs = (kind: Kind, operation: TalosOperation, world: World): readonly Need[] => [...kind.checkNeeds(operation, world), ...kind.rollout.orderNeeds(operation, world)]
+const needs = (kind: Kind, operation: TalosOperation, world: World): readonly Need[] => [
+  ...kind.checkNeeds(operation, world),
+  ...kind.rollout.orderNeeds(operation, world),
+]
 
 const unknownCluster = async (observer: Observer, namespace: string, name: string): Promise<Result<Plan>> => {
   const all = await observer.home.clusters(namespace)
-  const names = all.ok ? all.value.map((c) => c.metadata.name).join(', ') || 'none' : 'unknown'
+  const names = all.ok ? all.value.map(c => c.metadata.name).join(', ') || 'none' : 'unknown'
   return failed('notFound', `There is no TalosCluster ${name} in namespace ${namespace} (there are: ${names}).`)
 }
 
 /** The operation as it would be, were it created. */
 const imagined = (namespace: string, name: string, spec: OperationSpec): TalosOperation => ({
-  metadata: { name, namespace, uid: '', resourceVersion: '', generation: 1, creationTimestamp: '', labels: {}, annotations: {}, finalizers: [] },
+  metadata: {
+    name,
+    namespace,
+    uid: '',
+    resourceVersion: '',
+    generation: 1,
+    creationTimestamp: '',
+    labels: {},
+    annotations: {},
+    finalizers: [],
+  },
   spec,
   status: {},
 })

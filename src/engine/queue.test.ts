@@ -16,7 +16,7 @@ const bench = (answer: (key: string) => Next | Promise<Next> = () => ({}), concu
     clock: { now: schedule.now, monotonic: schedule.monotonic, after: schedule.after },
     random: () => 0.5,
     concurrency,
-    work: async (key) => {
+    work: async key => {
       started.push({ key, at: schedule.now() })
       twice ||= running.includes(key)
       running.push(key)
@@ -27,7 +27,7 @@ const bench = (answer: (key: string) => Next | Promise<Next> = () => ({}), concu
         running.splice(running.indexOf(key), 1)
       }
     },
-    crashed: (key) => crashes.push(key),
+    crashed: key => crashes.push(key),
   })
   const pass = async (ms: number): Promise<void> => {
     const end = schedule.now() + ms
@@ -44,7 +44,7 @@ const bench = (answer: (key: string) => Next | Promise<Next> = () => ({}), concu
 /** Promises that are kept by hand. */
 const gates = () => {
   const open: (() => void)[] = []
-  return { wait: () => new Promise<Next>((resolve) => open.push(() => resolve({}))), openAll: () => open.splice(0).forEach((run) => run()) }
+  return { wait: () => new Promise<Next>(resolve => open.push(() => resolve({}))), openAll: () => open.splice(0).forEach(run => run()) }
 }
 
 describe('the queue', () => {
@@ -119,7 +119,7 @@ describe('the queue', () => {
     const { queue, started, pass } = bench(() => (n++ === 0 ? { failed: true, againMs: 30_000 } : {}))
     queue.add('a')
     await pass(60_000)
-    expect(started.map((s) => s.at)).toEqual([0, 30_000])
+    expect(started.map(s => s.at)).toEqual([0, 30_000])
   })
 
   it('survives a pass that throws, and tries it again', async () => {
@@ -148,6 +148,6 @@ describe('the queue', () => {
     openAll()
     await pass(0)
     expect(ended).toBe(true)
-    expect(started.map((s) => s.key)).toEqual(['a'])
+    expect(started.map(s => s.key)).toEqual(['a'])
   })
 })

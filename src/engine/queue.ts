@@ -104,7 +104,7 @@ export const createQueue = ({ clock, random, concurrency, work, crashed }: Optio
       stopped = true
       for (const { cancel } of later.values()) cancel()
       later.clear()
-      return busy.size === 0 ? Promise.resolve() : new Promise((resolve) => (allIdle = resolve))
+      return busy.size === 0 ? Promise.resolve() : new Promise(resolve => (allIdle = resolve))
     },
   }
 }

@@ -2,7 +2,7 @@ import type { TalosCluster } from '../api/talos-cluster.ts'
 import type { OperationStatus, TalosOperation } from '../api/talos-operation.ts'
 import { ANNOTATION, FINALIZER, operationHolder } from '../api/names.ts'
 import { isFinished } from '../api/phases.ts'
-import type { Decision, Told } from '../core/decide.ts'
+import type { Decision, Told } from '../core/decision.ts'
 import { decide } from '../core/decide.ts'
 import type { Act, ActPorts, Kind, LongAct, Refusal, ShortAct } from '../core/kind.ts'
 import * as ledger from '../core/ledger.ts'
@@ -42,7 +42,7 @@ export const reconcile = async (engine: Reconciler, key: Key): Promise<Next> => 
   engine.longActs.cancelNamesakes(key, operation.metadata.uid)
   const cluster = await clusterOf(engine, { namespace: key.namespace, name: operation.spec.clusterRef.name })
   if (!cluster.ok && cluster.fault.kind !== 'notFound') return unread(engine, key, cluster.fault)
-  const kind = engine.kinds.find((k) => k.name === operation.spec.kind)
+  const kind = engine.kinds.find(k => k.name === operation.spec.kind)
   try {
     if (!kind || !cluster.ok) return await impossible(engine, operation, kind)
     const settled = await recordSettled(engine, kind, operation)
@@ -59,18 +59,24 @@ export const reconcile = async (engine: Reconciler, key: Key): Promise<Next> => 
 /** It hardly ever changes, so what the last watch event said will do; that there is none is asked for anew. */
 const clusterOf = async ({ home }: Reconciler, key: Key): Promise<Result<TalosCluster>> => {
   const known = await home.clusters(key.namespace)
-  const found = known.ok ? known.value.find((c) => c.metadata.name === key.name) : undefined
+  const found = known.ok ? known.value.find(c => c.metadata.name === key.name) : undefined
   return found ? { ok: true, value: found } : home.cluster(key)
 }
 
 /** Asks for the decision, and for the facts it misses, until it has what it needs. Each look must bring something new, so it comes to an end. */
-const lookAndDecide = async (engine: Reconciler, kind: Kind, operation: TalosOperation, seen: World): Promise<{ readonly decision: Decision; readonly world: World }> => {
+const lookAndDecide = async (
+  engine: Reconciler,
+  kind: Kind,
+  operation: TalosOperation,
+  seen: World,
+): Promise<{ readonly decision: Decision; readonly world: World }> => {
   let world = seen
   for (;;) {
     const decision = decide(kind, operation, world)
     if (decision.do !== 'look') return { decision, world }
-    const asked = decision.needs.filter((need) => !isKnown(world.facts, need))
-    if (asked.length === 0) throw new Error(`the decision asked again for what is known: ${decision.needs.map((need) => need.what).join(', ')}`)
+    const asked = decision.needs.filter(need => !isKnown(world.facts, need))
+    if (asked.length === 0)
+      throw new Error(`the decision asked again for what is known: ${decision.needs.map(need => need.what).join(', ')}`)
     world = await gather(engine, world, asked)
   }
 }
@@ -98,7 +104,12 @@ const perform = async (engine: Reconciler, operation: TalosOperation, world: Wor
       if (!taken.ok) return again(engine, operation, 'taking the cluster lock', taken.fault)
       const loser = decision.takeOver === undefined ? undefined : heldOperation(decision.takeOver)
       if (loser) engine.wake(loser)
-      if (decision.takeOver) await tell(engine, operation, { type: 'Normal', reason: 'LockTakenOver', message: `Took the cluster lock over from ${decision.takeOver}.` })
+      if (decision.takeOver)
+        await tell(engine, operation, {
+          type: 'Normal',
+          reason: 'LockTakenOver',
+          message: `Took the cluster lock over from ${decision.takeOver}.`,
+        })
       return AGAIN
     }
     case 'release':
@@ -107,9 +118,19 @@ const perform = async (engine: Reconciler, operation: TalosOperation, world: Wor
       engine.longActs.cancel(operation.metadata.uid, decision.target)
       return AGAIN
     case 'add-finalizer':
-      return after(engine, operation, 'setting the finalizer', await home.changeOperation(operation, { finalizers: [...operation.metadata.finalizers, FINALIZER] }))
+      return after(
+        engine,
+        operation,
+        'setting the finalizer',
+        await home.changeOperation(operation, { finalizers: [...operation.metadata.finalizers, FINALIZER] }),
+      )
     case 'drop-finalizer':
-      return after(engine, operation, 'removing the finalizer', await home.changeOperation(operation, { finalizers: operation.metadata.finalizers.filter((f) => f !== FINALIZER) }))
+      return after(
+        engine,
+        operation,
+        'removing the finalizer',
+        await home.changeOperation(operation, { finalizers: operation.metadata.finalizers.filter(f => f !== FINALIZER) }),
+      )
     case 'drop-retry':
       return dropRetry(engine, operation, decision.status, decision.event)
     case 'delete':
@@ -132,7 +153,12 @@ const write = async (engine: Reconciler, operation: TalosOperation, status: Oper
 }
 
 /** First the new life of the failed step, then the end of the request: a crash between the two leaves a request that has no effect any more. */
-const dropRetry = async (engine: Reconciler, operation: TalosOperation, status: OperationStatus | undefined, event: Told | undefined): Promise<Next> => {
+const dropRetry = async (
+  engine: Reconciler,
+  operation: TalosOperation,
+  status: OperationStatus | undefined,
+  event: Told | undefined,
+): Promise<Next> => {
   let current = operation
   if (status) {
     const written = await write(engine, operation, status)
@@ -140,11 +166,23 @@ const dropRetry = async (engine: Reconciler, operation: TalosOperation, status: 
     current = written.value
     if (event) await tell(engine, operation, event)
   }
-  return after(engine, operation, 'removing the retry annotation', await engine.home.changeOperation(current, { annotations: { [ANNOTATION.retry]: null } }))
+  return after(
+    engine,
+    operation,
+    'removing the retry annotation',
+    await engine.home.changeOperation(current, { annotations: { [ANNOTATION.retry]: null } }),
+  )
 }
 
 /** The intention is written, the right to act is checked once more, then the nudge is given. */
-const act = async (engine: Reconciler, operation: TalosOperation, status: OperationStatus, view: View, step: string, what: Act): Promise<Next> => {
+const act = async (
+  engine: Reconciler,
+  operation: TalosOperation,
+  status: OperationStatus,
+  view: View,
+  step: string,
+  what: Act,
+): Promise<Next> => {
   // Before the intention: what cannot be reached at all is not intended, or its effect would be waited for.
   const { cluster } = view.world
   const [talos, kube] = await Promise.all([engine.connections.talos(cluster), engine.connections.kube(cluster)])
@@ -176,20 +214,40 @@ const mayNot = async (engine: Reconciler, operation: TalosOperation, what: Act):
 
 const startLong = (engine: Reconciler, operation: TalosOperation, ports: ActPorts, view: View, step: string, what: LongAct): Next => {
   const { namespace, name, uid } = operation.metadata
-  engine.longActs.start({ namespace, name, uid }, view.target.name, step, (call) => what.run(ports, view, call), () => engine.wake({ namespace, name }))
+  engine.longActs.start(
+    { namespace, name, uid },
+    view.target.name,
+    step,
+    call => what.run(ports, view, call),
+    () => engine.wake({ namespace, name }),
+  )
   return { againMs: view.world.timing.pollMs }
 }
 
-const runShort = async (engine: Reconciler, operation: TalosOperation, ports: ActPorts, view: View, step: string, what: ShortAct): Promise<Next> => {
+const runShort = async (
+  engine: Reconciler,
+  operation: TalosOperation,
+  ports: ActPorts,
+  view: View,
+  step: string,
+  what: ShortAct,
+): Promise<Next> => {
   const result = await what.run(ports, view)
   if (result.ok) return AGAIN
   return (await faulted(engine, operation, view.target.name, step, what, result.fault)) ?? AGAIN
 }
 
 /** The act was refused or got no answer. Fatal faults fail the step; after any other the act is given again, later. Undefined where somebody else wrote meanwhile. */
-const faulted = async (engine: Reconciler, operation: TalosOperation, name: string, step: string, what: Act, fault: Fault): Promise<Next | undefined> => {
+const faulted = async (
+  engine: Reconciler,
+  operation: TalosOperation,
+  name: string,
+  step: string,
+  what: Act,
+  fault: Fault,
+): Promise<Next | undefined> => {
   const now = engine.clock.now()
-  const target = ledger.targetsOf(operation.status).find((t) => t.name === name)
+  const target = ledger.targetsOf(operation.status).find(t => t.name === name)
   const fatal = target && what.fatal?.(fault, { operation, target })
   if (fatal) {
     const written = await write(engine, operation, ledger.failed(operation.status, now, target, fatal.reason, fatal.message))
@@ -197,7 +255,12 @@ const faulted = async (engine: Reconciler, operation: TalosOperation, name: stri
     await tell(engine, operation, { type: 'Warning', ...fatal })
     return AGAIN
   }
-  engine.log.warn('the act was not answered well; trying again', { operation: operation.metadata.name, machine: name, step, fault: fault.message })
+  engine.log.warn('the act was not answered well; trying again', {
+    operation: operation.metadata.name,
+    machine: name,
+    step,
+    fault: fault.message,
+  })
   // Where the answer says for sure that nothing was done, the act need not be waited for.
   const certain = fault.kind !== 'unreachable' && fault.kind !== 'unknown' && fault.kind !== 'cancelled'
   const written = await writeUnanswered(engine, operation, name, fault.message, certain, fault.retryAfterMs)
@@ -206,9 +269,16 @@ const faulted = async (engine: Reconciler, operation: TalosOperation, name: stri
 }
 
 /** The machine whose act was not answered well waits a while, longer after each try; the others of the operation go on. */
-const writeUnanswered = (engine: Reconciler, operation: TalosOperation, name: string, message: string, certain: boolean, retryAfterMs: number | undefined): Promise<Result<TalosOperation>> => {
+const writeUnanswered = (
+  engine: Reconciler,
+  operation: TalosOperation,
+  name: string,
+  message: string,
+  certain: boolean,
+  retryAfterMs: number | undefined,
+): Promise<Result<TalosOperation>> => {
   const { pollMs, idleMs } = engine.timing
-  const attempts = ledger.targetsOf(operation.status).find((t) => t.name === name)?.attempts ?? 1
+  const attempts = ledger.targetsOf(operation.status).find(t => t.name === name)?.attempts ?? 1
   const waitMs = Math.max(retryAfterMs ?? 0, Math.min((pollMs / 2) * 2 ** Math.max(0, attempts - 1), idleMs))
   return write(engine, operation, ledger.unanswered(operation.status, name, message, certain, engine.clock.now() + waitMs))
 }
@@ -227,8 +297,8 @@ const recordSettled = async (engine: Reconciler, kind: Kind, operation: TalosOpe
 
 /** Undefined where the answer could not be written and has to be kept. */
 const recordOutcome = async (engine: Reconciler, kind: Kind, operation: TalosOperation, settled: SettledAct): Promise<Next | undefined> => {
-  const target = ledger.targetsOf(operation.status).find((t) => t.name === settled.target)
-  const step = kind.rollout.steps.find((s) => s.name === settled.step)
+  const target = ledger.targetsOf(operation.status).find(t => t.name === settled.target)
+  const step = kind.rollout.steps.find(s => s.name === settled.step)
   if (!target || !step?.act || isFinished(operation.status.phase)) return AGAIN
   const { result } = settled
   if (!result.ok) return faulted(engine, operation, target.name, settled.step, step.act, result.fault)
@@ -248,10 +318,18 @@ const recordOutcome = async (engine: Reconciler, kind: Kind, operation: TalosOpe
 const impossible = async (engine: Reconciler, operation: TalosOperation, kind: Kind | undefined): Promise<Next> => {
   const { namespace } = operation.metadata
   const clusters = await engine.home.clusters(namespace)
-  const names = clusters.ok ? clusters.value.map((c) => c.metadata.name).join(', ') || 'none' : 'unknown'
+  const names = clusters.ok ? clusters.value.map(c => c.metadata.name).join(', ') || 'none' : 'unknown'
   const refusal: Refusal = kind
-    ? { rule: 'UnknownCluster', message: `There is no TalosCluster ${operation.spec.clusterRef.name} in namespace ${namespace} (there are: ${names}).`, overridable: false }
-    : { rule: 'UnknownKind', message: `This controller does not know the kind ${operation.spec.kind} (it knows: ${engine.kinds.map((k) => k.name).join(', ')}).`, overridable: false }
+    ? {
+        rule: 'UnknownCluster',
+        message: `There is no TalosCluster ${operation.spec.clusterRef.name} in namespace ${namespace} (there are: ${names}).`,
+        overridable: false,
+      }
+    : {
+        rule: 'UnknownKind',
+        message: `This controller does not know the kind ${operation.spec.kind} (it knows: ${engine.kinds.map(k => k.name).join(', ')}).`,
+        overridable: false,
+      }
   engine.longActs.cancel(operation.metadata.uid)
   const decision = decideBlindly(operation, refusal, engine.clock.now())
   return perform(engine, operation, undefined, decision)
@@ -262,13 +340,23 @@ const bug = async (engine: Reconciler, operation: TalosOperation, error: unknown
   const now = engine.clock.now()
   const id = `E-${now.toString(36)}`
   const text = error instanceof Error ? error.message : String(error)
-  engine.log.error('internal error', { id, operation: operation.metadata.name, error: error instanceof Error ? (error.stack ?? text) : text })
+  engine.log.error('internal error', {
+    id,
+    operation: operation.metadata.name,
+    error: error instanceof Error ? (error.stack ?? text) : text,
+  })
   engine.longActs.cancel(operation.metadata.uid)
   const { spec, status, metadata } = operation
   // It must still be possible to get rid of it, although nobody can say what it left behind.
   if (spec.cancelled || metadata.deletionTimestamp !== undefined) {
     const told = `Given up after an internal error (${id}: ${text}). Look after its machines yourself: cordons may be left.`
-    return isFinished(status.phase) ? BACK_OFF : record(engine, operation, ledger.cancelled(ledger.broken(status, now, told), now, told), { type: 'Warning', reason: 'InternalError', message: told })
+    return isFinished(status.phase)
+      ? BACK_OFF
+      : record(engine, operation, ledger.cancelled(ledger.broken(status, now, told), now, told), {
+          type: 'Warning',
+          reason: 'InternalError',
+          message: told,
+        })
   }
   // It stands there failed already; told again each time it would never rest.
   if (status.phase === 'Paused' && status.failureReason === 'InternalError' && ledger.openTargets(status).length === 0) return {}
@@ -297,7 +385,8 @@ const tell = (engine: Reconciler, operation: TalosOperation, told: Told): Promis
   return engine.home.event({ regarding: { kind: 'TalosOperation', namespace, name, uid }, ...told })
 }
 
-const after = (engine: Reconciler, operation: TalosOperation, what: string, result: Result<unknown>): Next => (result.ok ? AGAIN : again(engine, operation, what, result.fault))
+const after = (engine: Reconciler, operation: TalosOperation, what: string, result: Result<unknown>): Next =>
+  result.ok ? AGAIN : again(engine, operation, what, result.fault)
 
 /** A conflict is no trouble: look again at once. Anything else is backed off from. */
 const again = (engine: Reconciler, operation: TalosOperation, what: string, fault: Fault): Next => {

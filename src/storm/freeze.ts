@@ -13,7 +13,7 @@ export const freezable = (ports: Ports): { readonly ports: Ports; readonly freez
     if (missed) missed.push(run)
     else run()
   }
-  const awake = (): Promise<void> => new Promise((resolve) => whenAwake(resolve))
+  const awake = (): Promise<void> => new Promise(resolve => whenAwake(resolve))
 
   /** The same port, whose answers wait. What a port answers may itself be a port. */
   const wrapped = <T extends object>(port: T): T =>
@@ -32,7 +32,10 @@ export const freezable = (ports: Ports): { readonly ports: Ports; readonly freez
     ) as T
 
   const clock: Clock = { ...ports.clock, after: (ms, run) => ports.clock.after(ms, () => whenAwake(run)) }
-  const home: Home = { ...wrapped(ports.home), watch: (what, changed) => ports.home.watch(what, (...change) => whenAwake(() => changed(...change))) }
+  const home: Home = {
+    ...wrapped(ports.home),
+    watch: (what, changed) => ports.home.watch(what, (...change) => whenAwake(() => changed(...change))),
+  }
   const connections: Connections = wrapped(ports.connections)
   return {
     ports: { ...ports, clock, home, connections },
@@ -49,5 +52,5 @@ export const freezable = (ports: Ports): { readonly ports: Ports; readonly freez
 
 const isOpened = (answer: unknown): answer is { readonly ok: true; readonly value: object } => {
   const value = (answer as { readonly value?: unknown } | undefined)?.value
-  return typeof value === 'object' && value !== null && Object.values(value).some((member) => typeof member === 'function')
+  return typeof value === 'object' && value !== null && Object.values(value).some(member => typeof member === 'function')
 }

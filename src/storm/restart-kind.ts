@@ -15,7 +15,7 @@ import type { NodeFacts } from '../ports/kube.ts'
 
 const MINUTE = 60_000
 
-const addressOf = ({ target, world }: View): string => world.machines.find((m) => m.metadata.name === target.name)?.spec.address ?? ''
+const addressOf = ({ target, world }: View): string => world.machines.find(m => m.metadata.name === target.name)?.spec.address ?? ''
 const nodeOfTarget = ({ target, world }: View): NodeFacts | undefined => {
   const nodes = nodeFacts(world)
   return nodes.ok && target.node ? nodeOf(nodes.value, target.node) : undefined
@@ -34,7 +34,7 @@ const IMAGE = 'ghcr.io/siderolabs/installer:v1.13.9'
 const fetch: Step = {
   name: 'fetch',
   summary: 'Pulls the image.',
-  done: (view) => (receiptOf(view.target, 'fetch') ? YES : no('the image is not pulled yet')),
+  done: view => (receiptOf(view.target, 'fetch') ? YES : no('the image is not pulled yet')),
   guard: asRecorded,
   act: {
     long: true,
@@ -44,7 +44,7 @@ const fetch: Step = {
       const pulled = await talos.pull(addressOf(view), IMAGE, call)
       return pulled.ok ? ok({ receipt: pulled.value }) : pulled
     },
-    fatal: (fault) => (fault.kind === 'notFound' ? { reason: 'ImageNotFound', message: fault.message } : undefined),
+    fatal: fault => (fault.kind === 'notFound' ? { reason: 'ImageNotFound', message: fault.message } : undefined),
   },
   deadlineMs: () => 15 * MINUTE,
   failure: 'ImageNotFound',
@@ -53,7 +53,7 @@ const fetch: Step = {
 const install: Step = {
   name: 'install',
   summary: 'Runs the installer.',
-  done: (view) => (receiptOf(view.target, 'install') ? YES : no('the installer has not ended yet')),
+  done: view => (receiptOf(view.target, 'install') ? YES : no('the installer has not ended yet')),
   guard: asRecorded,
   act: {
     long: true,
@@ -74,7 +74,7 @@ const install: Step = {
 const cordon: Step = {
   name: 'cordon',
   summary: 'Cordons the Node.',
-  done: (view) => (nodeOfTarget(view)?.unschedulable === false ? no('its Node is schedulable') : YES),
+  done: view => (nodeOfTarget(view)?.unschedulable === false ? no('its Node is schedulable') : YES),
   guard: asRecorded,
   act: {
     long: false,
@@ -92,7 +92,7 @@ const cordon: Step = {
 const reboot: Step = {
   name: 'reboot',
   summary: 'Reboots the machine.',
-  done: (view) => {
+  done: view => {
     const facts = machineFacts(view.world, view.target.name)
     if (!facts.ok) return unknown('it does not answer')
     return facts.value.bootID === view.target.before?.bootID ? no('it has not rebooted') : YES
@@ -109,7 +109,7 @@ const reboot: Step = {
 const back: Step = {
   name: 'back',
   summary: 'Waits until machine and Node are ready.',
-  done: (view) => {
+  done: view => {
     const facts = machineFacts(view.world, view.target.name)
     if (!facts.ok) return unknown('it does not answer')
     if (facts.value.stage !== 'running' || !facts.value.ready) return no('it is not ready')
@@ -124,7 +124,12 @@ const back: Step = {
 const uncordon: Step = {
   name: 'uncordon',
   summary: 'Lifts its own cordon.',
-  done: (view) => (!nodeFacts(view.world).ok ? unknown('the Kubernetes API does not answer') : isOurs(view) ? no('its Node is still cordoned by this operation') : YES),
+  done: view =>
+    !nodeFacts(view.world).ok
+      ? unknown('the Kubernetes API does not answer')
+      : isOurs(view)
+        ? no('its Node is still cordoned by this operation')
+        : YES,
   act: {
     long: false,
     disruptive: false,
@@ -151,9 +156,11 @@ const soak: Step = {
 const giveBack: Step = {
   ...uncordon,
   name: 'give-back',
-  guard: (view) => {
+  guard: view => {
     const facts = machineFacts(view.world, view.target.name)
-    return facts.ok && facts.value.stage === 'running' && nodeOfTarget(view)?.ready === true ? YES : wait('it is not healthy, so its cordon stays')
+    return facts.ok && facts.value.stage === 'running' && nodeOfTarget(view)?.ready === true
+      ? YES
+      : wait('it is not healthy, so its cordon stays')
   },
 }
 
@@ -164,7 +171,7 @@ export const restartKind: Kind = kind({
   summary: 'Installs and restarts every machine, one after the other.',
   spec: z.object({ forbidden: z.boolean().default(false).meta({ description: 'Whether its check refuses.' }) }),
   checkNeeds: () => [],
-  checks: (operation) => ({
+  checks: operation => ({
     found: {},
     refusals: (operation.spec['restart'] as { forbidden?: boolean } | undefined)?.forbidden
       ? [{ rule: 'Forbidden', message: 'It is forbidden.', overridable: true }]
@@ -178,18 +185,16 @@ export const restartKind: Kind = kind({
     orderNeeds: () => [],
     order: (_, world) =>
       world.machines
-        .map(
-          ({ metadata, spec, status }): Candidate => ({
-            name: metadata.name,
-            address: spec.address,
-            role: spec.role,
-            ...(status.hostname ? { hostname: status.hostname } : {}),
-            ...(status.nodeName ? { node: status.nodeName } : {}),
-          }),
-        )
+        .map(({ metadata, spec, status }): Candidate => ({
+          name: metadata.name,
+          address: spec.address,
+          role: spec.role,
+          ...(status.hostname ? { hostname: status.hostname } : {}),
+          ...(status.nodeName ? { node: status.nodeName } : {}),
+        }))
         .toSorted((a, b) => (a.role === b.role ? (a.name < b.name ? -1 : 1) : a.role === 'controlplane' ? -1 : 1)),
     turn: ({ operation }) => {
-      const failed = targetsOf(operation.status).find((t) => t.phase === 'Failed')
+      const failed = targetsOf(operation.status).find(t => t.phase === 'Failed')
       return openTargets(operation.status).length > 0 || failed ? wait('another machine is open') : YES
     },
     open: ({ world, target }) => {

@@ -29,22 +29,25 @@ export const restartStory = async (options: StoryOptions & { readonly unled?: bo
   if (!unled) {
     story.start()
     const known = () => story.world.store.list(ICHOR.machines).items
-    await story.until('machines are discovered', () => known().length === story.world.machines.length && known().every((m) => m['status'] !== undefined))
+    await story.until(
+      'machines are discovered',
+      () => known().length === story.world.machines.length && known().every(m => m['status'] !== undefined),
+    )
   }
   return {
     ...story,
     status,
     restart: (name, spec = {}) => story.create({ name, spec: { kind: 'restart', restart: {}, ...spec } }),
-    open: (name) => machines(name).filter((m) => m.phase === 'Running'),
-    target: (name, hostname) => machines(name).find((m) => m.hostname === hostname),
-    untilDone: (...names) => story.until(`${names.join(' and ')} done`, () => names.every((name) => status(name).phase === 'Completed')),
-    conditions: (name) => {
+    open: name => machines(name).filter(m => m.phase === 'Running'),
+    target: (name, hostname) => machines(name).find(m => m.hostname === hostname),
+    untilDone: (...names) => story.until(`${names.join(' and ')} done`, () => names.every(name => status(name).phase === 'Completed')),
+    conditions: name => {
       const operation = story.operation(name)
       const conditions = operation?.status.conditions ?? []
       const generation = operation?.metadata.generation
-      const isCurrent = operation?.status.observedGeneration === generation && conditions.every((c) => c.observedGeneration === generation)
-      return [...conditions.filter((c) => c.status === 'True').map((c) => c.type), ...(isCurrent ? [] : ['stale'])].join(' ') || 'none'
+      const isCurrent = operation?.status.observedGeneration === generation && conditions.every(c => c.observedGeneration === generation)
+      return [...conditions.filter(c => c.status === 'True').map(c => c.type), ...(isCurrent ? [] : ['stale'])].join(' ') || 'none'
     },
-    finalizers: (name) => story.operation(name)?.metadata.finalizers ?? [],
+    finalizers: name => story.operation(name)?.metadata.finalizers ?? [],
   }
 }

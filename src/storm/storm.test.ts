@@ -39,7 +39,10 @@ const storm = async (seed: number): Promise<readonly string[]> => {
     start(slot)
     after(random.between(30_000, 200_000), () => strike(slot))
   }
-  await story.until('machines are discovered', () => story.world.store.list('talosmachines.ichor.maesh.dev').items.length === world.machines.length)
+  await story.until(
+    'machines are discovered',
+    () => story.world.store.list('talosmachines.ichor.maesh.dev').items.length === world.machines.length,
+  )
   story.create({ name: 'up', spec: { kind: 'talos', talos: { version: isLegacy ? 'v1.12.9' : 'v1.13.9' } } })
   await story.until('it is over', () => ['Completed', 'Paused'].includes(story.operation('up')?.status.phase ?? ''))
   const status = story.operation('up')?.status
@@ -51,6 +54,10 @@ const storm = async (seed: number): Promise<readonly string[]> => {
   ]
 }
 
-it.each([201, 204, 207, 210, 213, 216, 219, 222])('seed %i: an upgrade through a storm ends like one in fair weather', async (seed) => {
-  expect(await storm(seed)).toEqual([])
-}, 30_000)
+it.each([201, 204, 207, 210, 213, 216, 219, 222])(
+  'seed %i: an upgrade through a storm ends like one in fair weather',
+  async seed => {
+    expect(await storm(seed)).toEqual([])
+  },
+  30_000,
+)

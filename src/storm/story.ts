@@ -50,7 +50,10 @@ export type Story = {
   readonly pass: (ms: number) => Promise<void>
   readonly start: (name?: string) => Process
   /** Changes an operation as a person would, with `kubectl patch` or `annotate`. */
-  readonly edit: (name: string, change: { readonly spec?: object; readonly annotations?: Readonly<Record<string, string>>; readonly managedFields?: readonly object[] }) => void
+  readonly edit: (
+    name: string,
+    change: { readonly spec?: object; readonly annotations?: Readonly<Record<string, string>>; readonly managedFields?: readonly object[] },
+  ) => void
   readonly remove: (name: string) => void
   /** The Events about an operation, oldest first, each `reason: message`. */
   readonly events: (name: string) => readonly string[]
@@ -60,18 +63,37 @@ export type Story = {
 }
 
 /** Freezing stops the whole process, timers and answers too, while the world goes on; what it missed reaches it when it thaws. */
-export type Process = { readonly controller: Controller; readonly ports: Ports; readonly kill: () => void; readonly freeze: () => void; readonly thaw: () => void }
+export type Process = {
+  readonly controller: Controller
+  readonly ports: Ports
+  readonly kill: () => void
+  readonly freeze: () => void
+  readonly thaw: () => void
+}
 
 const MINUTE = 60_000
 const DEFAULT_LIMIT_MS = 4 * 60 * MINUTE
 
-export const createStory = ({ seed = 1, kinds = builtKinds, self, loud = false, hear, pace, cluster, ...options }: StoryOptions = {}): Story => {
+export const createStory = ({
+  seed = 1,
+  kinds = builtKinds,
+  self,
+  loud = false,
+  hear,
+  pace,
+  cluster,
+  ...options
+}: StoryOptions = {}): Story => {
   const world = createWorld({ seed, controlPlanes: 3, workers: 2, ...options })
   const { schedule, store } = world
   const definition = talosOperation(kinds)
   registerCluster(world, { namespace: NAMESPACE, name: CLUSTER }, cluster)
 
-  const log: Log = hear ? { info: (m) => hear('info', m), warn: (m) => hear('warn', m), error: (m) => hear('error', m) } : loud ? { info: write('info'), warn: write('warn'), error: write('error') } : { info: () => {}, warn: () => {}, error: write('error') }
+  const log: Log = hear
+    ? { info: m => hear('info', m), warn: m => hear('warn', m), error: m => hear('error', m) }
+    : loud
+      ? { info: write('info'), warn: write('warn'), error: write('error') }
+      : { info: () => {}, warn: () => {}, error: write('error') }
 
   const start = (name = 'ichor-0'): Process => {
     const ports = openPorts(world, { name, operation: definition })
@@ -104,11 +126,15 @@ export const createStory = ({ seed = 1, kinds = builtKinds, self, loud = false, 
     const object = store.get(ICHOR.operations, NAMESPACE, name)
     if (!object) return undefined
     const { metadata } = object
-    return { metadata: { ...metadata, labels: {}, annotations: {}, finalizers: [], ...metadata } as TalosOperation['metadata'], spec: object['spec'] as OperationSpec, status: (object['status'] ?? {}) as TalosOperation['status'] }
+    return {
+      metadata: { ...metadata, labels: {}, annotations: {}, finalizers: [], ...metadata } as TalosOperation['metadata'],
+      spec: object['spec'] as OperationSpec,
+      status: (object['status'] ?? {}) as TalosOperation['status'],
+    }
   }
 
   const tell = (): string => {
-    const operations = store.list(ICHOR.operations).items.map((o) => `${o.metadata.name}: ${JSON.stringify(o['status'], undefined, 1)}`)
+    const operations = store.list(ICHOR.operations).items.map(o => `${o.metadata.name}: ${JSON.stringify(o['status'], undefined, 1)}`)
     return `${world.journal.text().split('\n').slice(-60).join('\n')}\n${operations.join('\n')}`
   }
 
@@ -118,7 +144,7 @@ export const createStory = ({ seed = 1, kinds = builtKinds, self, loud = false, 
     until,
     operation,
     tell,
-    pass: async (ms) => {
+    pass: async ms => {
       const end = schedule.now() + ms
       await settle()
       for (let next = schedule.next(); next !== undefined && next <= end; next = schedule.next()) {
@@ -130,7 +156,12 @@ export const createStory = ({ seed = 1, kinds = builtKinds, self, loud = false, 
     },
     create: ({ name, spec }) => {
       const parsed = definition.spec.parse({ clusterRef: { name: CLUSTER }, ...spec })
-      const created = store.create(ICHOR.operations, { apiVersion: API_VERSION, kind: 'TalosOperation', metadata: { name, namespace: NAMESPACE, labels: { [LABEL.cluster]: CLUSTER } }, spec: parsed })
+      const created = store.create(ICHOR.operations, {
+        apiVersion: API_VERSION,
+        kind: 'TalosOperation',
+        metadata: { name, namespace: NAMESPACE, labels: { [LABEL.cluster]: CLUSTER } },
+        spec: parsed,
+      })
       if (!created.ok) throw new Error(created.fault.message)
       return { namespace: NAMESPACE, name }
     },
@@ -139,19 +170,25 @@ export const createStory = ({ seed = 1, kinds = builtKinds, self, loud = false, 
       if (!object) throw new Error(`there is no operation ${name}`)
       const changed = store.update(ICHOR.operations, {
         ...object,
-        metadata: { ...object.metadata, annotations: { ...object.metadata.annotations, ...annotations }, ...(managedFields ? { managedFields: [...managedFields] } : {}) },
+        metadata: {
+          ...object.metadata,
+          annotations: { ...object.metadata.annotations, ...annotations },
+          ...(managedFields ? { managedFields: [...managedFields] } : {}),
+        },
         spec: { ...(object['spec'] as object), ...spec },
       })
       if (!changed.ok) throw new Error(changed.fault.message)
     },
-    events: (name) =>
+    events: name =>
       store
         .list('events')
-        .items.filter((e) => (e['involvedObject'] as { name?: string }).name === name)
+        .items.filter(e => (e['involvedObject'] as { name?: string }).name === name)
         .toSorted((a, b) => Number(a.metadata.resourceVersion) - Number(b.metadata.resourceVersion))
-        .map((e) => `${String(e['reason'])}: ${String(e['message'])}`),
-    holder: () => ((store.get('leases.coordination.k8s.io', NAMESPACE, leaseName(CLUSTER))?.['spec'] ?? {}) as { holderIdentity?: string }).holderIdentity ?? '',
-    remove: (name) => {
+        .map(e => `${String(e['reason'])}: ${String(e['message'])}`),
+    holder: () =>
+      ((store.get('leases.coordination.k8s.io', NAMESPACE, leaseName(CLUSTER))?.['spec'] ?? {}) as { holderIdentity?: string })
+        .holderIdentity ?? '',
+    remove: name => {
       const removed = store.remove(ICHOR.operations, NAMESPACE, name)
       if (!removed.ok) throw new Error(removed.fault.message)
     },
@@ -163,4 +200,5 @@ const settle = async (): Promise<void> => {
   await setImmediate()
 }
 
-const write = (level: string) => (message: string, fields?: Readonly<Record<string, unknown>>) => void process.stderr.write(`${level} ${message} ${JSON.stringify(fields ?? {})}\n`)
+const write = (level: string) => (message: string, fields?: Readonly<Record<string, unknown>>) =>
+  void process.stderr.write(`${level} ${message} ${JSON.stringify(fields ?? {})}\n`)

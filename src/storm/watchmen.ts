@@ -11,19 +11,19 @@ export type Watchmen = {
 /** Looks at the world at each entry of its journal: at most one control plane away, quorum never lost by our hand, and no machine disturbed twice. */
 export const postWatchmen = (world: World): Watchmen => {
   const complaints: string[] = []
-  const members = world.machines.filter((m) => m.role === 'controlplane').length
+  const members = world.machines.filter(m => m.role === 'controlplane').length
   const start = world.schedule.now()
   const complain = (entry: JournalEntry, what: string): void => {
     complaints.push(`${((entry.at - start) / 1000).toFixed(1)}s ${entry.machine} ${entry.what}: ${what}`)
   }
-  world.journal.onEntry((entry) => {
+  world.journal.onEntry(entry => {
     if (members > 1) {
-      const away = world.away('controlplane').map((m) => m.name)
+      const away = world.away('controlplane').map(m => m.name)
       if (away.length > 1) complain(entry, `control planes away at once: ${away.join(', ')}`)
     }
   })
   return {
     complaints: () => complaints,
-    counts: (what) => Object.fromEntries(world.machines.map((m) => [m.name, world.journal.of(what, m.name).length])),
+    counts: what => Object.fromEntries(world.machines.map(m => [m.name, world.journal.of(what, m.name).length])),
   }
 }

@@ -1,0 +1,94 @@
+import type { Target } from '../api/talos-operation.ts'
+import type { Reason } from '../api/reasons.ts'
+import { formatDuration } from '../api/duration.ts'
+import type { Decision } from './decision.ts'
+import { record } from './decision.ts'
+import type { Kind } from './kind.ts'
+import * as ledger from './ledger.ts'
+import { nextStep } from './steps.ts'
+import type { Need, View } from './world.ts'
+import { displayName, machineFacts, nodeFacts, nodeOf, stateOf } from './world.ts'
+
+/** What every question about a target may ask about without saying so. */
+export const targetNeeds = (target: Pick<Target, 'name'>): readonly Need[] => [{ what: 'machine', name: target.name }, { what: 'nodes' }]
+
+/** A committing step was intended, or its evidence is there: the machine is half done until it is all done. */
+export const isCommitted = (kind: Kind, { target }: View): boolean => {
+  const { steps } = kind.rollout
+  const at = steps.findIndex(s => s.name === target.step)
+  return steps.some(
+    (s, i) =>
+      s.commits === true &&
+      (i < at ? ledger.receiptOf(target, s.name) !== undefined || s.milestone === true : i === at && target.actedAt !== undefined),
+  )
+}
+
+/** One target's next move. `prefix` tells that the operation will stop afterwards. */
+export const advance = (kind: Kind, view: View, prefix?: string): Decision => {
+  const { operation, target, world } = view
+  const say = (text: string): string => (prefix ? `${prefix}: ${text}` : text)
+  const outdated = isCommitted(kind, view) ? undefined : kind.rollout.outdated?.(view)
+  if (outdated) return record(operation, ledger.returned(operation.status, world.now, target.name, outdated))
+  const next = nextStep(kind.rollout.steps, view)
+  switch (next.is) {
+    case 'look':
+      return { do: 'look', needs: next.needs }
+    case 'done': {
+      const facts = machineFacts(world, target.name)
+      const nodes = nodeFacts(world)
+      const after = facts.ok
+        ? stateOf(facts.value, nodes.ok ? nodeOf(nodes.value, facts.value.nodename) : undefined, operation.metadata.uid)
+        : undefined
+      const took = formatDuration(world.now - ledger.ms(target.startedAt))
+      return record(
+        operation,
+        ledger.closed(
+          operation.status,
+          world.now,
+          target.name,
+          'Completed',
+          `${target.before?.version ?? ''} -> ${after?.version ?? ''} in ${took}`,
+          after,
+        ),
+        {
+          type: 'Normal',
+          reason: 'MachineCompleted',
+          message: `${displayName(target)} is done: ${target.before?.version} -> ${after?.version} in ${took}.`,
+        },
+      )
+    }
+    case 'enter':
+      return record(operation, ledger.entered(operation.status, world.now, target.name, next.step))
+    case 'hold':
+      return {
+        do: 'wait',
+        status: ledger.holding(
+          ledger.waiting(operation.status, world.now, target.name, say(`${displayName(target)}: ${next.why}`), undefined),
+          target.name,
+          next.since,
+        ),
+        forMs: next.forMs,
+      }
+    case 'fail':
+      return failure(view, next.reason, next.message)
+    case 'wait':
+      return {
+        do: 'wait',
+        status: ledger.holding(
+          ledger.waiting(operation.status, world.now, target.name, say(`${displayName(target)}: ${next.why}`), next.until),
+          target.name,
+          undefined,
+        ),
+        forMs: next.forMs,
+      }
+    case 'act': {
+      const message = say(`${displayName(target)}: ${next.act.describe(view)}`)
+      return { do: 'act', status: ledger.intended(operation.status, world.now, target.name, message), view, step: next.step, act: next.act }
+    }
+  }
+}
+
+export const failure = ({ operation, target, world }: View, reason: Reason, message: string): Decision => {
+  const status = ledger.failed(operation.status, world.now, target, reason, message)
+  return record(operation, status, { type: 'Warning', reason, message })
+}

@@ -1,0 +1,63 @@
+import type { OperationStatus, TalosOperation } from '../api/talos-operation.ts'
+import { FINALIZER } from '../api/names.ts'
+import type { Act, Step } from './kind.ts'
+import * as ledger from './ledger.ts'
+import { isHeldBy } from './lock-claim.ts'
+import type { Need, View, World } from './world.ts'
+import { isKnown } from './world.ts'
+
+/** What one pass does. Exactly one thing, and then the world is looked at again. */
+export type Decision =
+  /** The answer needs facts that were not gathered yet. */
+  | { readonly do: 'look'; readonly needs: readonly Need[] }
+  /** A choice or an observation goes into status, and nothing else happens. */
+  | { readonly do: 'record'; readonly status: OperationStatus; readonly event?: Told }
+  /** The same, and then wait: for the time, or for a change that a watch tells of. */
+  | { readonly do: 'wait'; readonly status: OperationStatus; readonly forMs: number }
+  /** The intention (already in `status`) is written, then the act is done. */
+  | { readonly do: 'act'; readonly status: OperationStatus; readonly view: View; readonly step: Step; readonly act: Act }
+  | { readonly do: 'acquire'; readonly takeOver: string | undefined }
+  | { readonly do: 'release' }
+  | { readonly do: 'cancel-act'; readonly target: string; readonly step: string }
+  | { readonly do: 'add-finalizer' }
+  | { readonly do: 'drop-finalizer' }
+  | { readonly do: 'drop-retry'; readonly status: OperationStatus | undefined; readonly event?: Told }
+  | { readonly do: 'delete' }
+  /** Nothing to do until something changes. */
+  | { readonly do: 'rest'; readonly forMs?: number }
+
+export type Told = { readonly type: 'Normal' | 'Warning'; readonly reason: string; readonly message: string }
+
+export const record = (operation: TalosOperation, status: OperationStatus, event?: Told): Decision =>
+  event ? { do: 'record', status, event } : { do: 'record', status }
+
+export const holdsLock = (operation: TalosOperation, world: World): boolean => isHeldBy(world.lock, operation)
+
+/** Timers reach so far; whatever lies further off is looked at again on the way. */
+export const LONGEST_REST_MS = 3_600_000
+
+export const hasFinalizer = (operation: TalosOperation): boolean => operation.metadata.finalizers.includes(FINALIZER)
+
+export const look = (world: World, needs: readonly Need[]): Decision | undefined => {
+  const missing = needs.filter(n => !isKnown(world.facts, n))
+  return missing.length > 0 ? { do: 'look', needs: missing } : undefined
+}
+
+/** Writes the status if it says anything new, and rests. */
+export const rest = (operation: TalosOperation, status: OperationStatus, forMs?: number): Decision =>
+  status.phase !== operation.status.phase ||
+  status.message !== operation.status.message ||
+  status.failureReason !== operation.status.failureReason ||
+  status.lock?.holder !== operation.status.lock?.holder
+    ? { do: 'record', status }
+    : forMs === undefined
+      ? { do: 'rest' }
+      : { do: 'rest', forMs }
+
+/** Whether the finalizer guards nothing: no machine is open, and none was left in the middle by a failure. */
+export const isUntouched = (operation: TalosOperation): boolean =>
+  hasFinalizer(operation) &&
+  !ledger.targetsOf(operation.status).some(t => t.phase === 'Running' || (t.phase === 'Failed' && t.before !== undefined))
+
+export const doneOf = (status: OperationStatus): string =>
+  `${status.progress?.done ?? 0} of ${status.progress?.total ?? 0} machines were done`

@@ -1,0 +1,116 @@
+import type { TalosOperation } from '../api/talos-operation.ts'
+import type { Reason } from '../api/reasons.ts'
+import { formatDuration } from '../api/duration.ts'
+import { advance, failure, targetNeeds } from './advance.ts'
+import type { Decision } from './decision.ts'
+import { LONGEST_REST_MS, hasFinalizer, isUntouched, look, record } from './decision.ts'
+import type { Kind } from './kind.ts'
+import * as ledger from './ledger.ts'
+import { windowAt } from './windows.ts'
+import type { View, World } from './world.ts'
+import { displayName, machineFacts, nodeFacts, nodeOf, stateOf } from './world.ts'
+
+/** Open machines first, each in its order; then the next one is opened, if one may be; when none is left, it is done. */
+export const rollingOut = (kind: Kind, operation: TalosOperation, world: World): Decision => {
+  const open = ledger.openTargets(operation.status)
+  if (open.length > 0 && !hasFinalizer(operation)) return { do: 'add-finalizer' }
+  // While all that are open wait, their words are gathered in one status, and the soonest tells when to look again.
+  let gathered = operation
+  let forMs = Infinity
+  const unseen = look(world, open.flatMap(targetNeeds))
+  if (unseen) return unseen
+  for (const target of open) {
+    const decision = advance(kind, { operation: gathered, target, world })
+    if (decision.do !== 'wait') return decision
+    gathered = { ...gathered, status: decision.status }
+    forMs = Math.min(forMs, decision.forMs)
+  }
+  const next = openNext(kind, gathered, world)
+  if (next?.do === 'wait' && open.length === 0 && isUntouched(operation)) return { do: 'drop-finalizer' }
+  if (next && (next.do !== 'wait' || open.length === 0)) return next
+  return open.length > 0 ? { do: 'wait', status: gathered.status, forMs } : finish(kind, operation, world)
+}
+
+/** How long a machine whose turn has come may be unable to begin. */
+const OPENING_LIMIT_MS = 15 * 60_000
+
+/** Opens the next machine, if one may be opened now. */
+const openNext = (kind: Kind, operation: TalosOperation, world: World): Decision | undefined => {
+  const pending = ledger.targetsOf(operation.status).filter(t => t.phase === 'Pending')
+  const [first] = pending
+  if (!first) return undefined
+  const unseen = look(world, [{ what: 'nodes' }])
+  if (unseen) return unseen
+  // Usually the first; but a worker that is away already takes nothing more away, and its upgrade may be its cure.
+  const target = pending.find(t => kind.rollout.turn({ operation, target: t, world }).may === 'yes') ?? first
+  const view: View = { operation, target, world }
+  const turn = kind.rollout.turn(view)
+  if (turn.may === 'wait' && ledger.openTargets(operation.status).length > 0) return undefined
+  const missing = look(world, [...targetNeeds(target), ...(kind.rollout.openNeeds?.(view) ?? [])])
+  if (missing) return missing
+  const hold = (message: string, forMs: number, until?: number): Decision => ({
+    do: 'wait',
+    status: ledger.waiting(operation.status, world.now, target.name, message, until),
+    forMs,
+  })
+  const lastChance = (target.stepStartedAt === undefined ? world.now : ledger.ms(target.stepStartedAt)) + OPENING_LIMIT_MS
+  const holdFor = (reason: Reason, message: string): Decision =>
+    world.now >= lastChance
+      ? failure(view, reason, `${message} (for ${formatDuration(OPENING_LIMIT_MS)})`)
+      : hold(message, world.timing.pollMs, lastChance)
+  // Until its turn has come its time does not run.
+  const notYet = (message: string, forMs: number, until?: number): Decision => ({
+    do: 'wait',
+    status: ledger.notYet(operation.status, world.now, target.name, message, until),
+    forMs,
+  })
+  const closed = outsideWindow(operation, world)
+  if (closed)
+    return notYet(
+      `${displayName(target)} is next. ${closed.message}`,
+      closed.opensAt === undefined ? LONGEST_REST_MS : Math.min(closed.opensAt - world.now, LONGEST_REST_MS),
+      closed.opensAt,
+    )
+  if (turn.may === 'wait') return notYet(`${displayName(target)} is next: ${turn.why}`, world.timing.pollMs)
+  if (turn.may === 'no') return failure(view, turn.reason, turn.message)
+  const opening = kind.rollout.open(view)
+  if ('skip' in opening) return record(operation, ledger.closed(operation.status, world.now, target.name, 'Skipped', opening.skip))
+  if ('wait' in opening) return holdFor(opening.reason, `${displayName(target)}: ${opening.wait}`)
+  if ('fail' in opening) return failure(view, opening.fail.reason, opening.fail.message)
+  const facts = machineFacts(world, target.name)
+  if (!facts.ok) return holdFor('MachineUnreachable', `${displayName(target)} does not answer: ${facts.fault.message}`)
+  const nodes = nodeFacts(world)
+  if (!nodes.ok) return hold(`the Kubernetes API does not answer: ${nodes.fault.message}`, world.timing.pollMs)
+  const before = stateOf(facts.value, nodeOf(nodes.value, facts.value.nodename), operation.metadata.uid)
+  return record(operation, ledger.opened(operation.status, world.now, target.name, before, opening.open.goal), {
+    type: 'Normal',
+    reason: 'MachineStarted',
+    message: `${displayName(target)} is being worked on.`,
+  })
+}
+
+/** All are closed: ask once more for machines that joined meanwhile, then it is done. */
+const finish = (kind: Kind, operation: TalosOperation, world: World): Decision => {
+  const missing = look(world, kind.rollout.orderNeeds(operation, world))
+  if (missing) return missing
+  const known = new Set(ledger.targetsOf(operation.status).map(t => t.name))
+  const newcomers = kind.rollout.order(operation, world).filter(c => !known.has(c.name))
+  if (newcomers.length > 0) return record(operation, ledger.appended(operation.status, world.now, newcomers))
+  const { done = 0, skipped = 0 } = operation.status.progress ?? {}
+  const message = `${done} ${done === 1 ? 'machine' : 'machines'} done${skipped > 0 ? `, ${skipped} skipped` : ''}.`
+  return record(operation, ledger.completed(operation.status, world.now, message), { type: 'Normal', reason: 'Completed', message })
+}
+
+export const outsideWindow = (
+  operation: TalosOperation,
+  world: World,
+): { readonly message: string; readonly opensAt: number | undefined } | undefined => {
+  const windows = world.cluster.spec.maintenanceWindows ?? []
+  if (windows.length === 0 || operation.spec.ignoreWindows) return undefined
+  const at = windowAt(windows, world.now)
+  if (at.open) return undefined
+  return {
+    message: `Outside the maintenance windows of ${world.cluster.metadata.name}; the next one opens ${at.opensAt === undefined ? 'never' : `at ${ledger.iso(at.opensAt)}`}.`,
+    opensAt: at.opensAt,
+  }
+}
