@@ -56,7 +56,7 @@ test('a call over mutual TLS, counted', async () => {
   expect(reports).toMatchObject([{ address: machine.address, method: 'machine.MachineService/Version', code: 0 }])
 })
 
-test('an address that is none is refused before anything is dialled', async () => {
+test('an address that is none is refused before anything is dialled [B037 siderolabs/talos#7253]', async () => {
   const calls = await callsWith(admin)
   for (const address of ['', 'http://10.0.0.1', '10.0.0.1:70000', '[10.0.0.1]:1']) {
     const answer = await calls.unary(address, method.version, {})

@@ -68,10 +68,14 @@ const usualDeadlineMs = 10_000
 const longMs = 60_000
 const usualProbeMs = 10_000
 const missesAllowed = 3
+/** An address that was not called for so long is forgotten when another one comes. */
+const forgottenMs = 1_800_000
 /** grpc-js ends a call at its deadline; this much later we do not wait for it any more. */
 const graceMs = 1_000
 
 type Line = Channel & {
+  /** When a call was begun on it last; monotonic. */
+  usedAt: number
   /** When an answer last proved that the connection works; monotonic. */
   heardAt: number
   running: Set<() => void>
@@ -90,11 +94,21 @@ export function talosCalls(options: CallsOptions): Calls {
   let isClosed = false
 
   function lineTo(address: string): Line | undefined {
+    const now = clock.monotonic()
     const existing = lines.get(address)
-    if (existing) return existing
+    if (existing) {
+      existing.usedAt = now
+      return existing
+    }
     const machine = parseAddress(address)
     if (!machine) return undefined
-    const line: Line = { ...openChannel(machine, context, clock), heardAt: -Infinity, running: new Set(), longRunning: 0 }
+    // Machines go, and addresses change: what nobody asked for long is let go before there is more.
+    for (const [old, line] of lines) {
+      if (line.running.size > 0 || now - line.usedAt < forgottenMs) continue
+      line.close()
+      lines.delete(old)
+    }
+    const line: Line = { ...openChannel(machine, context, clock), usedAt: now, heardAt: -Infinity, running: new Set(), longRunning: 0 }
     lines.set(address, line)
     return line
   }

@@ -103,7 +103,7 @@ test('works on while the API server is away, but not without its Secret', async 
   expect(await made.talos(cluster)).toMatchObject({ ok: false, fault: { kind: 'notFound' } })
 })
 
-test('a kept credential that runs out', async () => {
+test('a kept credential that runs out [B107]', async () => {
   answer = holding(await talosconfigFor(ca, { hours: 3 }))
   const made = connections()
   expect(await made.talos(cluster)).toMatchObject({ ok: true })
@@ -130,7 +130,7 @@ test('a new content is used, and the old connections close', async () => {
   expect(await before.value.forfeitLeadership(passage.address)).toMatchObject({ ok: false, fault: { kind: 'cancelled' } })
 })
 
-test('a credential that a machine refuses is read again at once', async () => {
+test('a credential that a machine refuses is read again at once [B107 home-operations/tuppr#138]', async () => {
   const otherCa = await newTalosCa()
   const machine = await startTalos({ ca: otherCa, services: [] })
   onTestFinished(machine.stop)

@@ -28,6 +28,10 @@ export async function getResource<S extends DescMessage>(
   return decoded(address, `State.Get ${subject}`, of, answer.value.resource)
 }
 
+/** More than any type that is read here has: then it is no list, but something that does not end. */
+const mostResources = 10_000
+const mostBytes = 64 * 1024 ** 2
+
 /** All resources of a type; none where this release of Talos has no such type. */
 export async function listResources<S extends DescMessage>(
   calls: Calls,
@@ -37,16 +41,27 @@ export async function listResources<S extends DescMessage>(
 ): Promise<Result<readonly CosiResource<S>[]>> {
   const { namespace, type } = of
   const found: Resource[] = []
+  let bytes = 0
+  let isTooMuch = false
   const answer = await calls.stream(
     address,
     State.method.list,
     { namespace, type },
     message => {
-      if (message.resource) found.push(message.resource)
+      if (!message.resource) return undefined
+      found.push(message.resource)
+      bytes += message.resource.spec?.protoSpec.length ?? 0
+      isTooMuch = found.length > mostResources || bytes > mostBytes
+      return isTooMuch ? 'stop' : undefined
     },
     { ...options, subject: type },
   )
   if (!answer.ok) return isAbsence(answer.fault) ? ok([]) : answer
+  if (isTooMuch)
+    return failed(
+      'unknown',
+      `${address}: State.List ${type}: the list does not end, so its first ${mostResources} resources or ${mostBytes / 1024 ** 2} MiB are no answer`,
+    )
   const resources: CosiResource<S>[] = []
   for (const resource of found) {
     const one = decoded(address, `State.List ${type}`, of, resource)

@@ -50,6 +50,11 @@ type Machine = {
   unknownTypes: string[]
   forbiddenTypes: string[]
   readFile: () => string
+  unmet: { name: string; reason: string }[]
+  uuid: string
+  nodeID: string
+  /** Fields of a later release, at the end of each resource. */
+  extraBytes: Buffer
 }
 let machine: Machine
 let reports: CallReport[]
@@ -69,6 +74,10 @@ beforeEach(() => {
     unknownTypes: [types.bootID.type],
     forbiddenTypes: [],
     readFile: () => `${machine.bootID}\n`,
+    unmet: [{ name: 'services', reason: 'etcd not running' }],
+    uuid: '4c4c4544-0042-3510-8052-b4c04f4d3732',
+    nodeID: 'node-id',
+    extraBytes: Buffer.alloc(0),
   }
 })
 
@@ -76,11 +85,11 @@ function resources(): ScriptedResource[] {
   const all = [
     resource(types.machineStatus, 'machine', {
       stage: machine.stage,
-      status: { ready: false, unmetConditions: [{ name: 'services', reason: 'etcd not running' }] },
+      status: { ready: false, unmetConditions: machine.unmet },
     }),
     resource(types.machineType, 'machine-type', { machineType: machine.type }),
-    resource(types.systemInformation, 'systeminformation', { uuid: '4c4c4544-0042-3510-8052-b4c04f4d3732' }),
-    resource(types.identity, 'local', { nodeId: 'node-id' }),
+    resource(types.systemInformation, 'systeminformation', { uuid: machine.uuid }),
+    resource(types.identity, 'local', { nodeId: machine.nodeID }),
     resource(types.info, 'current', { clusterId: 'cluster-id', clusterName: 'prod' }),
     resource(types.securityState, 'securitystate', { secureBoot: true }),
     resource(types.hostnameStatus, 'hostname', { hostname: 'cp1' }),
@@ -102,7 +111,7 @@ function resources(): ScriptedResource[] {
   if (machine.config !== undefined) all.push(resource(types.machineConfig, 'v1alpha1', { yamlMarshalled: Buffer.from(machine.config) }))
   if (machine.hasBootIDResource) all.push(resource(types.bootID, 'boot-id', { bootId: machine.bootID }))
   if (machine.fallback) all.push(resource(types.metaKey, '0x06', { value: 'A' }))
-  return all
+  return all.map(one => ({ ...one, spec: Buffer.concat([one.spec, machine.extraBytes]) }))
 }
 
 async function connect() {
@@ -223,6 +232,63 @@ test('while it boots nothing is kept', async () => {
   expect(methodsCalled()).toHaveLength(14)
 })
 
+test('what keeps a machine from being ready, in its own words [B066 mitchross/talos-argocd-proxmox#2423]', async () => {
+  machine.unmet = [{ name: 'services', reason: 'kubelet waiting for time sync' }]
+  const { talos, address } = await connect()
+  expect(await talos.machine(address)).toMatchObject({
+    ok: true,
+    value: { stage: 'running', ready: false, unmet: ['services: kubelet waiting for time sync'] },
+  })
+})
+
+test('an address that another machine answers by now: not a fact of the one before is kept [B035]', async () => {
+  const { talos, address } = await connect()
+  await talos.machine(address)
+  const other = '4c4c4544-0099-3510-8052-b4c04f4d3732'
+  machine = { ...machine, uuid: other, nodeID: 'other-node', bootID: boots[1], version: 'v1.12.5', type: MachineType.WORKER }
+  expect(await talos.machine(address)).toEqual({
+    ok: true,
+    value: {
+      ...factsOf(address),
+      uuid: other,
+      nodeID: 'other-node',
+      bootID: boots[1],
+      version: 'v1.12.5',
+      role: 'worker',
+      etcdQuotaBytes: 0,
+    },
+  })
+})
+
+describe('another release of Talos', () => {
+  test('a newer one: fields, stages and extensions that are not known here', async () => {
+    machine.stage = 42 as RuntimeMachineStage
+    machine.extraBytes = Buffer.from([0xfa, 0x3e, 3, 1, 2, 3, 0xf8, 0x3f, 0x2a])
+    const { talos, address } = await connect()
+    expect(await talos.machine(address)).toEqual({ ok: true, value: { ...factsOf(address), stage: 'unknown' } })
+    expect(await talos.members(address)).toMatchObject({ ok: true, value: [{ hostname: 'cp1' }, { hostname: 'w1' }] })
+  })
+
+  test('an older one that lacks resource types', async () => {
+    machine.unknownTypes = [types.bootID.type, types.securityState.type, types.metaKey.type]
+    const { talos, address } = await connect()
+    expect(await talos.machine(address)).toEqual({ ok: true, value: { ...factsOf(address), secureBoot: false, fallbackArmed: false } })
+  })
+
+  test('a call that it does not have', async () => {
+    const { talos, address } = await connect()
+    const call = { cancellation: { cancelled: false, onCancel: () => () => {} }, progress: () => {} }
+    const answers = [
+      await talos.reboot(address, 'default'),
+      await talos.forfeitLeadership(address),
+      await talos.etcd(address),
+      await talos.install(address, 'ghcr.io/siderolabs/installer:v1.13.9', call),
+      await talos.upgrade(address, { image: 'ghcr.io/siderolabs/installer:v1.13.9', preserve: true, rebootMode: 'default' }),
+    ]
+    for (const answer of answers) expect(answer).toMatchObject({ ok: false, fault: { kind: 'unsupported' } })
+  })
+})
+
 test('a worker has no etcd quota', async () => {
   machine.type = MachineType.WORKER
   const { talos, address } = await connect()
@@ -275,7 +341,7 @@ describe('what cannot be told is a fault', () => {
   })
 })
 
-test('no secret of the configuration is among the facts', async () => {
+test('no secret of the configuration is among the facts [B117]', async () => {
   const { talos, address } = await connect()
   expect(JSON.stringify(await talos.machine(address))).not.toContain('abcdef')
 })

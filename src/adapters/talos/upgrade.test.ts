@@ -327,7 +327,7 @@ describe('the install image', () => {
     expect(await talos.setInstallImage(address, image)).toMatchObject({ ok: false, fault: { kind: 'precondition' } })
   })
 
-  test('a refusal is told without the diff that comes with it', async () => {
+  test('a refusal is told without the diff that comes with it [B117 openshift/machine-config-operator#5601]', async () => {
     const { talos, address } = await machineWith(
       config('a:v1'),
       undefined,

@@ -64,6 +64,8 @@ async function pullOldWay(calls: Calls, address: string, image: string, { cancel
   return message.ok ? ok(image) : message
 }
 
+const mostLayers = 1_000
+
 /** Layers as they go, told as one percentage whenever that changes. */
 function pullProgress(progress: (message: string) => void): (update: ImageServicePullProgress) => void {
   const layers = new Map<string, { offset: number; total: number; isDone: boolean }>()
@@ -72,6 +74,8 @@ function pullProgress(progress: (message: string) => void): (update: ImageServic
     if (!layer) return
     const isDone = layer.status !== LayerStatus.DOWNLOADING
     const before = layers.get(layerId)
+    // No image has so many; each costs memory.
+    if (!before && layers.size >= mostLayers) return
     layers.set(layerId, {
       offset: Math.max(Number(layer.offset), before?.offset ?? 0),
       total: Math.max(Number(layer.total), before?.total ?? 0),
@@ -89,6 +93,8 @@ function pullProgress(progress: (message: string) => void): (update: ImageServic
 
 const linesKept = 20
 const longestLine = 300
+/** What is looked at of one message of an installer, which sends line by line: its end tells most. */
+const longestOutput = 64 * 1024
 
 export async function installImage(
   calls: Calls,
@@ -123,7 +129,7 @@ export async function installImage(
 }
 
 function meaningfulLines(output: string): string[] {
-  return stripVTControlCharacters(output)
+  return stripVTControlCharacters(output.slice(-longestOutput))
     .split(/[\r\n]+/)
     .map(line => redacted(line, longestLine))
     .filter(line => /[\p{L}\p{N}]/u.test(line))
