@@ -31,7 +31,10 @@ const rooms: Record<string, Room> = {
   'adapters/talos': { rooms: ['api', 'ports'], packages: ['node:', ...wire, 'yaml'], folders: ['proto'] },
   'adapters/pki': { rooms: ['api', 'ports'], packages: ['node:', ...certificates] },
   'adapters/s3': { rooms: ['api', 'ports'], packages: ['node:', '@aws-sdk/client-s3', '@aws-sdk/lib-storage'] },
-  storm: { rooms: ['api', 'ports', 'core', 'kinds', 'engine', 'world', 'talossim', 'kubesim', 'storm'], packages: ['node:', 'fast-check', 'zod'] },
+  storm: {
+    rooms: ['api', 'ports', 'core', 'kinds', 'engine', 'world', 'talossim', 'kubesim', 'storm'],
+    packages: ['node:', 'fast-check', 'zod'],
+  },
   talossim: { rooms: ['api', 'ports', 'world'], packages: ['node:', ...wire, ...certificates, 'yaml'], folders: ['proto'] },
   kubesim: { rooms: ['api', 'ports', 'world'], packages: ['node:', ...certificates, 'yaml'] },
 }

@@ -44,7 +44,12 @@ const steps: Step[] = [
     milestone: true,
     failure: ({ target }) => (target.role === 'worker' ? 'RebootTimeout' : 'MachineNotReady'),
     deadlineMs: ({ operation, target }) => durationMs(operation.spec.timeouts.reboot) * (target.role === 'worker' ? 1 : 2),
-    act: { long: false, describe: () => 'rebooting', disruptive: true, run: () => Promise.resolve({ ok: true as const, value: undefined }) },
+    act: {
+      long: false,
+      describe: () => 'rebooting',
+      disruptive: true,
+      run: () => Promise.resolve({ ok: true as const, value: undefined }),
+    },
   },
   {
     name: 'verify',

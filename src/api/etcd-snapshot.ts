@@ -2,23 +2,35 @@ import { z } from 'zod'
 import type { ResourceDefinition } from './schema.ts'
 import { conditions, int64, nameRef, text, timestamp } from './schema.ts'
 
-const spec = z.object({
-  clusterRef: nameRef('TalosCluster, in the same namespace').meta({ description: 'The cluster that the snapshot was taken of.' }),
-  location: text(2048).min(1).meta({ description: 'Where it is stored, as a URL.' }),
-}).meta({ description: 'Where the snapshot is. Cannot be changed after creation.' })
+const spec = z
+  .object({
+    clusterRef: nameRef('TalosCluster, in the same namespace').meta({ description: 'The cluster that the snapshot was taken of.' }),
+    location: text(2048).min(1).meta({ description: 'Where it is stored, as a URL.' }),
+  })
+  .meta({ description: 'Where the snapshot is. Cannot be changed after creation.' })
 
-const status = z.object({
-  observedGeneration: int64().optional().meta({ description: 'The generation of spec that this status answers.' }),
-  takenAt: timestamp().optional().meta({ description: 'When it was taken.' }),
-  size: int64().optional().meta({ description: 'Size of the stored file in bytes.' }),
-  sha256: text(64).optional().meta({ description: 'SHA-256 of the stored file, hexadecimal.' }),
-  revision: int64().optional().meta({ description: 'The etcd revision that it holds.' }),
-  etcdVersion: text(64).optional().meta({ description: 'The version of the etcd that it was taken of.' }),
-  clusterID: text(128).optional().meta({ description: 'The id that Talos gives the cluster.' }),
-  keyFingerprints: z.array(text(128)).max(16).optional().meta({ description: 'Fingerprints of the keys that the Secrets in it are encrypted with.' }),
-  caFingerprints: z.array(text(128)).max(16).optional().meta({ description: 'Fingerprints of the CAs that the cluster had at that time.' }),
-  conditions: conditions().optional(),
-}).meta({ description: 'What is known of the snapshot.' })
+const status = z
+  .object({
+    observedGeneration: int64().optional().meta({ description: 'The generation of spec that this status answers.' }),
+    takenAt: timestamp().optional().meta({ description: 'When it was taken.' }),
+    size: int64().optional().meta({ description: 'Size of the stored file in bytes.' }),
+    sha256: text(64).optional().meta({ description: 'SHA-256 of the stored file, hexadecimal.' }),
+    revision: int64().optional().meta({ description: 'The etcd revision that it holds.' }),
+    etcdVersion: text(64).optional().meta({ description: 'The version of the etcd that it was taken of.' }),
+    clusterID: text(128).optional().meta({ description: 'The id that Talos gives the cluster.' }),
+    keyFingerprints: z
+      .array(text(128))
+      .max(16)
+      .optional()
+      .meta({ description: 'Fingerprints of the keys that the Secrets in it are encrypted with.' }),
+    caFingerprints: z
+      .array(text(128))
+      .max(16)
+      .optional()
+      .meta({ description: 'Fingerprints of the CAs that the cluster had at that time.' }),
+    conditions: conditions().optional(),
+  })
+  .meta({ description: 'What is known of the snapshot.' })
 
 export const etcdSnapshot: ResourceDefinition = {
   kind: 'EtcdSnapshot',

@@ -2,28 +2,34 @@ import { z } from 'zod'
 import type { Metadata, ResourceDefinition } from './schema.ts'
 import { conditions, int64, nameRef, text, timestamp } from './schema.ts'
 
-const spec = z.object({
-  clusterRef: nameRef('TalosCluster, in the same namespace').meta({ description: 'The cluster that the machine belongs to.' }),
-  address: text(253).min(1).meta({ description: "The machine's own address, never a virtual or load-balanced one." }),
-  role: z.enum(['controlplane', 'worker']).meta({ description: 'Whether it is a control plane or a worker.' }),
-  installImage: text(512).optional().meta({ description: 'The installer image for this machine, without a tag, where it is to differ from the one that runs.' }),
-}).meta({ description: 'Which machine it is, and what is wanted of it.' })
+const spec = z
+  .object({
+    clusterRef: nameRef('TalosCluster, in the same namespace').meta({ description: 'The cluster that the machine belongs to.' }),
+    address: text(253).min(1).meta({ description: "The machine's own address, never a virtual or load-balanced one." }),
+    role: z.enum(['controlplane', 'worker']).meta({ description: 'Whether it is a control plane or a worker.' }),
+    installImage: text(512)
+      .optional()
+      .meta({ description: 'The installer image for this machine, without a tag, where it is to differ from the one that runs.' }),
+  })
+  .meta({ description: 'Which machine it is, and what is wanted of it.' })
 
-const status = z.object({
-  observedGeneration: int64().optional().meta({ description: 'The generation of spec that this status answers.' }),
-  hostname: text(253).optional().meta({ description: 'Its host name, as the machine itself spells it.' }),
-  nodeName: text(253).optional().meta({ description: 'The name of its Kubernetes Node.' }),
-  uuid: text(64).optional().meta({ description: 'Its SMBIOS UUID.' }),
-  nodeID: text(128).optional().meta({ description: "Talos' node identity." }),
-  bootID: text(64).optional().meta({ description: 'The id of its current boot; another one proves a reboot.' }),
-  talosVersion: text(64).optional().meta({ description: 'The Talos version that it runs.' }),
-  schematic: text(128).optional().meta({ description: 'The Image Factory schematic id of what it runs.' }),
-  kubeletVersion: text(64).optional().meta({ description: 'The version of its kubelet.' }),
-  stage: text(32).optional().meta({ description: 'The stage that Talos reports, for example running.' }),
-  etcdMemberID: text(32).optional().meta({ description: 'Its etcd member id, in hexadecimal digits; absent on workers.' }),
-  lastSeen: timestamp().optional().meta({ description: 'When its Talos API answered last.' }),
-  conditions: conditions().optional(),
-}).meta({ description: 'What was seen of the machine last.' })
+const status = z
+  .object({
+    observedGeneration: int64().optional().meta({ description: 'The generation of spec that this status answers.' }),
+    hostname: text(253).optional().meta({ description: 'Its host name, as the machine itself spells it.' }),
+    nodeName: text(253).optional().meta({ description: 'The name of its Kubernetes Node.' }),
+    uuid: text(64).optional().meta({ description: 'Its SMBIOS UUID.' }),
+    nodeID: text(128).optional().meta({ description: "Talos' node identity." }),
+    bootID: text(64).optional().meta({ description: 'The id of its current boot; another one proves a reboot.' }),
+    talosVersion: text(64).optional().meta({ description: 'The Talos version that it runs.' }),
+    schematic: text(128).optional().meta({ description: 'The Image Factory schematic id of what it runs.' }),
+    kubeletVersion: text(64).optional().meta({ description: 'The version of its kubelet.' }),
+    stage: text(32).optional().meta({ description: 'The stage that Talos reports, for example running.' }),
+    etcdMemberID: text(32).optional().meta({ description: 'Its etcd member id, in hexadecimal digits; absent on workers.' }),
+    lastSeen: timestamp().optional().meta({ description: 'When its Talos API answered last.' }),
+    conditions: conditions().optional(),
+  })
+  .meta({ description: 'What was seen of the machine last.' })
 
 export type TalosMachineSpec = z.infer<typeof spec>
 export type TalosMachineStatus = z.infer<typeof status>

@@ -21,37 +21,47 @@ const requirement = z.object({
 })
 
 export const labelSelector = z.object({
-  matchLabels: z.record(z.string().max(317), text(63)).optional().meta({ description: 'Labels that must have exactly these values.', maxProperties: 32 }),
+  matchLabels: z
+    .record(z.string().max(317), text(63))
+    .optional()
+    .meta({ description: 'Labels that must have exactly these values.', maxProperties: 32 }),
   matchExpressions: z.array(requirement).max(32).optional().meta({ description: 'Requirements that must all hold.' }),
 })
 export type LabelSelector = z.infer<typeof labelSelector>
 
 export const drain = z.object({
-  policy: z
-    .enum(['wait', 'force', 'skip'])
-    .default('wait')
-    .meta({
-      description:
-        'wait: honour PodDisruptionBudgets, fail when the timeout passes. force: after the timeout, delete what a budget still holds. skip: do not drain at all.',
-    }),
+  policy: z.enum(['wait', 'force', 'skip']).default('wait').meta({
+    description:
+      'wait: honour PodDisruptionBudgets, fail when the timeout passes. force: after the timeout, delete what a budget still holds. skip: do not drain at all.',
+  }),
   timeout: duration().default('10m').meta({ description: 'How long a node may take to drain.' }),
 })
 
 const envelope = {
   clusterRef: nameRef('TalosCluster, in the same namespace').meta({ description: 'The cluster to act on.' }),
-  paused: z.boolean().default(false).meta({ description: "The operator's pause. A machine whose install has begun is carried to its end first." }),
+  paused: z
+    .boolean()
+    .default(false)
+    .meta({ description: "The operator's pause. A machine whose install has begun is carried to its end first." }),
   override: z
     .boolean()
     .default(false)
     .meta({ description: 'Go past refusals of the version and combination rules. Needs the verb override. Can only be turned on.' }),
   cancelled: z.boolean().default(false).meta({ description: 'Stop at the next safe point for good. Can only be turned on.' }),
   maxUnavailable: intOrPercent().default(1).meta({
-    description: 'How many workers may be away at once: a number, or a percentage of the workers (rounded down, at least one). Workers that are not ready for other reasons count. Control planes always go one at a time.',
+    description:
+      'How many workers may be away at once: a number, or a percentage of the workers (rounded down, at least one). Workers that are not ready for other reasons count. Control planes always go one at a time.',
   }),
-  machineSelector: labelSelector.optional().meta({ description: 'Only TalosMachines with these labels. Absent: all machines of the cluster.' }),
+  machineSelector: labelSelector
+    .optional()
+    .meta({ description: 'Only TalosMachines with these labels. Absent: all machines of the cluster.' }),
   drain: drain.prefault({}).meta({ description: 'How nodes are drained before they go away.' }),
   timeouts: z
-    .object({ reboot: duration().default('30m').meta({ description: 'How long a machine may take from the reboot call until it answers with a new boot id.' }) })
+    .object({
+      reboot: duration()
+        .default('30m')
+        .meta({ description: 'How long a machine may take from the reboot call until it answers with a new boot id.' }),
+    })
     .prefault({})
     .meta({ description: 'How long single steps may take.' }),
   acknowledge: z
@@ -59,12 +69,19 @@ const envelope = {
     .max(4)
     .default([])
     .meta({
-      description: 'Consequences that you accept. api-outage: the Kubernetes API stops while the only control plane, or one of two, is away.',
+      description:
+        'Consequences that you accept. api-outage: the Kubernetes API stops while the only control plane, or one of two, is away.',
       'x-kubernetes-list-type': 'set',
     }),
-  minReadySeconds: int32().max(86_400).default(0).meta({ description: 'How long a machine must have been ready, in seconds, before the next one is touched.' }),
+  minReadySeconds: int32()
+    .max(86_400)
+    .default(0)
+    .meta({ description: 'How long a machine must have been ready, in seconds, before the next one is touched.' }),
   startAfter: timestamp().optional().meta({ description: 'Nothing is begun before this time.' }),
-  ignoreWindows: z.boolean().default(false).meta({ description: "Do not wait for the cluster's maintenance windows. Needs the verb override." }),
+  ignoreWindows: z
+    .boolean()
+    .default(false)
+    .meta({ description: "Do not wait for the cluster's maintenance windows. Needs the verb override." }),
   ttlAfterFinished: duration().optional().meta({ description: 'Delete the operation this long after it finished. Absent: keep it.' }),
 }
 
@@ -112,7 +129,9 @@ export const target = z.object({
   step: text(63).optional().meta({ description: 'The step it is in.' }),
   stepStartedAt: timestamp().optional().meta({ description: 'When that step became current.' }),
   actedAt: timestamp().optional().meta({ description: "When the step's act was intended last. Written before the act." }),
-  firstActedAt: timestamp().optional().meta({ description: "When the step's act was intended first; the time that its effect may take runs from here." }),
+  firstActedAt: timestamp()
+    .optional()
+    .meta({ description: "When the step's act was intended first; the time that its effect may take runs from here." }),
   attempts: int32().optional().meta({ description: 'How often the current step was intended.' }),
   retryAt: timestamp().optional().meta({ description: 'After a bad answer: not before this time is the act tried again.' }),
   fault: text(1024).optional().meta({ description: 'What that answer said.' }),
@@ -133,76 +152,90 @@ export type MachineState = z.infer<typeof machineState>
 
 const reason = () => z.enum(REASON_NAMES)
 
-export const operationStatus = z.object({
-  phase: z.enum(PHASE_NAMES).optional().meta({ description: 'Pending, Running, Paused, Completed or Cancelled.' }),
-  failureReason: reason().optional().meta({ description: 'Why the operation is Paused; absent when an operator paused it.' }),
-  message: text(4096).optional().meta({ description: 'One sentence: what it does, or what it waits for, since when and until when.' }),
-  observedGeneration: int64().optional().meta({ description: 'The generation of spec that this status answers.' }),
-  startedAt: timestamp().optional().meta({ description: 'When the first machine was opened.' }),
-  completedAt: timestamp().optional().meta({ description: 'When the operation reached Completed or Cancelled.' }),
-  lastRetry: timestamp().optional().meta({ description: 'When a retry was honoured last.' }),
-  appliedRetry: z
-    .object({
-      ...stamped,
-      ignored: int32().meta({ description: 'How often it was applied again since, without effect.' }),
-    })
-    .optional()
-    .meta({ description: 'A retry that was written by an apply is a standing wish: honoured once, then ignored.' }),
-  lastFailure: z
-    .object({ reason: reason().meta({ description: 'Why it failed.' }), message: text(4096).meta({ description: 'What happened.' }), machine: text(253).optional().meta({ description: 'The machine it happened on.' }), step: text(63).optional().meta({ description: 'The step that failed.' }), ...stamped })
-    .optional()
-    .meta({ description: 'The last failure, kept after it was retried.' }),
-  stage: text(63).optional().meta({ description: 'The stage it is in.' }),
-  waiting: z
-    .object({
-      for: text(1024).meta({ description: 'What it waits for.' }),
-      since: timestamp().meta({ description: 'Since when.' }),
-      until: timestamp().optional().meta({ description: 'When the wait becomes a failure; absent where it does not.' }),
-    })
-    .optional()
-    .meta({ description: 'The wait that holds it up, if any.' }),
-  preflight: z
-    .object({
-      checkedAt: timestamp().meta({ description: 'When the checks ran last.' }),
-      underLock: z.boolean().meta({ description: 'Whether they ran with the cluster lock held, so that nothing could change behind them.' }),
-      talos: versionRange.optional().meta({ description: 'Talos versions found.' }),
-      kubernetes: versionRange.optional().meta({ description: 'Kubernetes versions found.' }),
-      etcd: versionRange.optional().meta({ description: 'etcd versions found.' }),
-      cilium: text(64).optional().meta({ description: 'Cilium version found; absent where Cilium does not run.' }),
-      refusals: z.array(refusal).max(64).meta({ description: 'Every refusal, overridden ones too.' }),
-      notes: z.array(text(1024)).max(32).optional().meta({ description: 'What the checks found worth telling although nothing is refused.' }),
-    })
-    .optional()
-    .meta({ description: 'What the checks found.' }),
-  lock: z
-    .object({
-      lease: text(253).meta({ description: 'The Lease that is the cluster lock.' }),
-      holder: text(512).meta({ description: 'Who holds it.' }),
-      since: timestamp().optional().meta({ description: 'Since when.' }),
-    })
-    .optional()
-    .meta({ description: 'The cluster lock, when the operation holds it or waits for it.' }),
-  machines: z
-    .array(target)
-    .max(1024)
-    .optional()
-    .meta({ description: 'The machines in their order.', 'x-kubernetes-list-type': 'map', 'x-kubernetes-list-map-keys': ['name'] }),
-  progress: z
-    .object({
-      done: int32().meta({ description: 'How many machines are done.' }),
-      skipped: int32().meta({ description: 'How many were skipped.' }),
-      total: int32().meta({ description: 'How many there are in all.' }),
-      summary: text(32).meta({ description: 'For print columns: done of total.' }),
-    })
-    .optional()
-    .meta({ description: 'How far it is.' }),
-  conditions: conditions().optional(),
-  history: z
-    .array(z.object({ ...stamped, message: text(512).meta({ description: 'What was decided.' }) }))
-    .max(20)
-    .optional()
-    .meta({ description: 'The last few decisions, oldest first.' }),
-}).meta({ description: 'The record of its progress, as observed on the machines.' })
+export const operationStatus = z
+  .object({
+    phase: z.enum(PHASE_NAMES).optional().meta({ description: 'Pending, Running, Paused, Completed or Cancelled.' }),
+    failureReason: reason().optional().meta({ description: 'Why the operation is Paused; absent when an operator paused it.' }),
+    message: text(4096).optional().meta({ description: 'One sentence: what it does, or what it waits for, since when and until when.' }),
+    observedGeneration: int64().optional().meta({ description: 'The generation of spec that this status answers.' }),
+    startedAt: timestamp().optional().meta({ description: 'When the first machine was opened.' }),
+    completedAt: timestamp().optional().meta({ description: 'When the operation reached Completed or Cancelled.' }),
+    lastRetry: timestamp().optional().meta({ description: 'When a retry was honoured last.' }),
+    appliedRetry: z
+      .object({
+        ...stamped,
+        ignored: int32().meta({ description: 'How often it was applied again since, without effect.' }),
+      })
+      .optional()
+      .meta({ description: 'A retry that was written by an apply is a standing wish: honoured once, then ignored.' }),
+    lastFailure: z
+      .object({
+        reason: reason().meta({ description: 'Why it failed.' }),
+        message: text(4096).meta({ description: 'What happened.' }),
+        machine: text(253).optional().meta({ description: 'The machine it happened on.' }),
+        step: text(63).optional().meta({ description: 'The step that failed.' }),
+        ...stamped,
+      })
+      .optional()
+      .meta({ description: 'The last failure, kept after it was retried.' }),
+    stage: text(63).optional().meta({ description: 'The stage it is in.' }),
+    waiting: z
+      .object({
+        for: text(1024).meta({ description: 'What it waits for.' }),
+        since: timestamp().meta({ description: 'Since when.' }),
+        until: timestamp().optional().meta({ description: 'When the wait becomes a failure; absent where it does not.' }),
+      })
+      .optional()
+      .meta({ description: 'The wait that holds it up, if any.' }),
+    preflight: z
+      .object({
+        checkedAt: timestamp().meta({ description: 'When the checks ran last.' }),
+        underLock: z
+          .boolean()
+          .meta({ description: 'Whether they ran with the cluster lock held, so that nothing could change behind them.' }),
+        talos: versionRange.optional().meta({ description: 'Talos versions found.' }),
+        kubernetes: versionRange.optional().meta({ description: 'Kubernetes versions found.' }),
+        etcd: versionRange.optional().meta({ description: 'etcd versions found.' }),
+        cilium: text(64).optional().meta({ description: 'Cilium version found; absent where Cilium does not run.' }),
+        refusals: z.array(refusal).max(64).meta({ description: 'Every refusal, overridden ones too.' }),
+        notes: z
+          .array(text(1024))
+          .max(32)
+          .optional()
+          .meta({ description: 'What the checks found worth telling although nothing is refused.' }),
+      })
+      .optional()
+      .meta({ description: 'What the checks found.' }),
+    lock: z
+      .object({
+        lease: text(253).meta({ description: 'The Lease that is the cluster lock.' }),
+        holder: text(512).meta({ description: 'Who holds it.' }),
+        since: timestamp().optional().meta({ description: 'Since when.' }),
+      })
+      .optional()
+      .meta({ description: 'The cluster lock, when the operation holds it or waits for it.' }),
+    machines: z
+      .array(target)
+      .max(1024)
+      .optional()
+      .meta({ description: 'The machines in their order.', 'x-kubernetes-list-type': 'map', 'x-kubernetes-list-map-keys': ['name'] }),
+    progress: z
+      .object({
+        done: int32().meta({ description: 'How many machines are done.' }),
+        skipped: int32().meta({ description: 'How many were skipped.' }),
+        total: int32().meta({ description: 'How many there are in all.' }),
+        summary: text(32).meta({ description: 'For print columns: done of total.' }),
+      })
+      .optional()
+      .meta({ description: 'How far it is.' }),
+    conditions: conditions().optional(),
+    history: z
+      .array(z.object({ ...stamped, message: text(512).meta({ description: 'What was decided.' }) }))
+      .max(20)
+      .optional()
+      .meta({ description: 'The last few decisions, oldest first.' }),
+  })
+  .meta({ description: 'The record of its progress, as observed on the machines.' })
 export type OperationStatus = z.infer<typeof operationStatus>
 
 const envelopeSchema = z.object(envelope)
@@ -228,15 +261,19 @@ const oneWayRule = (field: string): CelRule => ({
 
 /** The resource, with the blocks of the kinds that are built. */
 export const talosOperation = (kinds: readonly KindBlock[]): ResourceDefinition => {
-  const names = kinds.map((k) => k.name) as [string, ...string[]]
+  const names = kinds.map(k => k.name) as [string, ...string[]]
   const { clusterRef, ...rest } = envelope
-  const spec = z.object({
-    clusterRef,
-    kind: z.enum(names).meta({ description: `What to do. ${kinds.map((k) => `${k.name}: ${k.summary}`).join(' ')}` }),
-    ...rest,
-    ...Object.fromEntries(kinds.map((k) => [k.block, k.spec.optional().meta({ description: k.summary, ...k.spec.meta() })])),
-  }).meta({ description: `What to do, on which machines and how. Frozen after creation but for ${MUTABLE_FIELDS.join(', ')}. Exactly the block that kind names is set.` })
-  const frozen = Object.keys(spec.shape).filter((f) => !(MUTABLE_FIELDS as readonly string[]).includes(f))
+  const spec = z
+    .object({
+      clusterRef,
+      kind: z.enum(names).meta({ description: `What to do. ${kinds.map(k => `${k.name}: ${k.summary}`).join(' ')}` }),
+      ...rest,
+      ...Object.fromEntries(kinds.map(k => [k.block, k.spec.optional().meta({ description: k.summary, ...k.spec.meta() })])),
+    })
+    .meta({
+      description: `What to do, on which machines and how. Frozen after creation but for ${MUTABLE_FIELDS.join(', ')}. Exactly the block that kind names is set.`,
+    })
+  const frozen = Object.keys(spec.shape).filter(f => !(MUTABLE_FIELDS as readonly string[]).includes(f))
   return {
     kind: 'TalosOperation',
     plural: 'talosoperations',

@@ -35,7 +35,10 @@ type Common = {
   /** Takes something away from its users. Right before it, leadership and the cluster lock are read again. */
   readonly disruptive: boolean
   /** The fault that means the step has failed, as opposed to one after which the act is simply tried again. */
-  readonly fatal?: (fault: Fault, subject: Pick<View, 'operation' | 'target'>) => { readonly reason: Reason; readonly message: string } | undefined
+  readonly fatal?: (
+    fault: Fault,
+    subject: Pick<View, 'operation' | 'target'>,
+  ) => { readonly reason: Reason; readonly message: string } | undefined
 }
 
 /** One idempotent nudge. */

@@ -46,4 +46,5 @@ export const failed = (kind: FaultKind, message: string, retryAfterMs?: number):
 export const done: Result<void> = { ok: true, value: undefined }
 
 /** A fault after which the same call may simply be made again: nothing is known to be wrong with the request. */
-export const isTransient = (fault: Fault): boolean => fault.kind === 'unreachable' || fault.kind === 'busy' || fault.kind === 'conflict' || fault.kind === 'cancelled'
+export const isTransient = (fault: Fault): boolean =>
+  fault.kind === 'unreachable' || fault.kind === 'busy' || fault.kind === 'conflict' || fault.kind === 'cancelled'

@@ -1,7 +1,16 @@
 import type { Cancellation } from './clock.ts'
 import type { Result } from './fault.ts'
 
-export type MachineStage = 'unknown' | 'booting' | 'installing' | 'maintenance' | 'running' | 'rebooting' | 'shutting down' | 'resetting' | 'upgrading'
+export type MachineStage =
+  | 'unknown'
+  | 'booting'
+  | 'installing'
+  | 'maintenance'
+  | 'running'
+  | 'rebooting'
+  | 'shutting down'
+  | 'resetting'
+  | 'upgrading'
 
 /** What one machine says about itself, all read from that machine. */
 export type MachineFacts = {
@@ -112,7 +121,10 @@ export type Talos = {
   /** LifecycleService.Upgrade, Talos 1.13 and newer: runs the installer and nothing else. */
   readonly install: (address: string, image: string, call: LongCall) => Promise<Result<InstallOutcome>>
   /** MachineService.Upgrade, for older machines: drains, installs and reboots by itself. May take minutes to answer. */
-  readonly upgrade: (address: string, request: { readonly image: string; readonly preserve: boolean; readonly rebootMode: RebootMode }) => Promise<Result<void>>
+  readonly upgrade: (
+    address: string,
+    request: { readonly image: string; readonly preserve: boolean; readonly rebootMode: RebootMode },
+  ) => Promise<Result<void>>
   readonly reboot: (address: string, mode: RebootMode) => Promise<Result<void>>
   readonly forfeitLeadership: (address: string) => Promise<Result<void>>
   /** Sets `machine.install.image` in the live configuration without a reboot; reads it anew first and changes nothing else. */

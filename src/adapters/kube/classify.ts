@@ -133,8 +133,7 @@ const said = (code: number, body: unknown): string => {
 export const faultOfAnswer = (code: number, body: unknown, asked: Asked, retryAfter?: string): ApiFault => {
   const reason = text(record(body)['reason'])
   const more = { code, reason, causes: causesOf(body) }
-  const say = (kind: FaultKind, sentence: string): ApiFault =>
-    faultFor(asked, kind, sentence, more)
+  const say = (kind: FaultKind, sentence: string): ApiFault => faultFor(asked, kind, sentence, more)
 
   if (code === 404 && isUnknownType(body)) {
     return asked.group === GROUP
@@ -190,8 +189,7 @@ const WRONG_PEER: Readonly<Record<string, string>> = {
 /** An exception of Node, of an authentication plugin, or of ours. */
 export const faultOfError = (error: unknown, asked: Asked): ApiFault => {
   const { code, message } = errorOf(error)
-  const say = (kind: FaultKind, sentence: string): ApiFault =>
-    faultFor(asked, kind, sentence)
+  const say = (kind: FaultKind, sentence: string): ApiFault => faultFor(asked, kind, sentence)
 
   if (code === 'ICHOR_DEADLINE') return say('unreachable', message)
   if (code === 'ICHOR_CANCELLED' || code === 'ABORT_ERR') return say('cancelled', 'stopped by us')
