@@ -1,7 +1,7 @@
 import type { MessageInitShape, DescMethodServerStreaming, DescMethodUnary, MessageShape } from '@bufbuild/protobuf'
 import type { Answer } from '../world/answer.ts'
-import type { ServerDrain } from '../world/legacy-upgrade.ts'
 import type { Machine } from '../world/machine.ts'
+import type { ServerDrain } from '../world/server-drain.ts'
 import type { Site } from '../world/site.ts'
 import type { ResourceStates } from './cosi/states.ts'
 

@@ -27,6 +27,7 @@ const NUMBERS: Readonly<Record<Code, status>> = {
   Unimplemented: status.UNIMPLEMENTED,
   Internal: status.INTERNAL,
   Unavailable: status.UNAVAILABLE,
+  ResourceExhausted: status.RESOURCE_EXHAUSTED,
 }
 
 const statusOf = (refusal: Refusal): { readonly code: status; readonly details: string } => ({

@@ -159,7 +159,7 @@ describe('reaching a machine', () => {
     const sequences = later.messages.flatMap(({ data }) =>
       data?.typeUrl === 'talos/runtime/machine.SequenceEvent' ? [fromBinary(SequenceEventSchema, data.value).sequence] : [],
     )
-    expect(new Set(sequences)).toEqual(new Set(['boot']))
+    expect(new Set(sequences)).toEqual(new Set(['initialize', 'install', 'boot']))
     later.cancel()
   })
 

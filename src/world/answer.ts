@@ -10,6 +10,7 @@ export type Code =
   | 'Unimplemented'
   | 'Internal'
   | 'Unavailable'
+  | 'ResourceExhausted'
 
 /** What a machine answers: a value, or a code and the text that the real one says. */
 export type Refusal = { readonly ok: false; readonly code: Code; readonly message: string }

@@ -1,49 +1,18 @@
+import { configOnDisk } from './configuration.ts'
+import { goDown, stopStaticPods } from './down.ts'
 import { startEtcd } from './etcd-membership.ts'
+import { initialize } from './initialize.ts'
+import { installIfNeeded } from './install-sequence.ts'
 import type { Machine } from './machine.ts'
 import { isReady, requiredServices, setStage, versionOf } from './machine.ts'
+import { moment } from './phases.ts'
+import { isAtLeast } from './releases.ts'
 import { startSequence } from './sequencer.ts'
 import { earlyServices, isServiceUp, setServiceState, startService } from './services.ts'
 import type { Site } from './site.ts'
 import { later } from './site.ts'
 import { STREAM_DEADLINE_MS } from './stream.ts'
-import { META_FALLBACK, chooseSlot, revert } from './slots.ts'
-
-/** apid stops: every open stream breaks, every later call is refused. */
-export const closeApi = (machine: Machine): void => {
-  machine.apid = false
-  for (const broken of [...machine.streams]) broken()
-  machine.streams.clear()
-}
-
-/** The kubelet ends; the Node stays as it is until the node monitor misses it. */
-export const stopKubelet = (site: Site, machine: Machine): void => {
-  if (!machine.kubelet) return
-  machine.kubelet = false
-  site.tell(machine, 'kubelet-down')
-}
-
-export const stopStaticPods = (site: Site, machine: Machine): void => {
-  if (!machine.staticPods) return
-  machine.staticPods = false
-  site.journal.write(machine.name, 'static-pods', 'stopped')
-  site.tell(machine, 'static-pods')
-}
-
-/** Memory and power are gone, or the kernel is. What was planned in this life will not happen. */
-export const goDown = (site: Site, machine: Machine, why: string): void => {
-  site.journal.write(machine.name, 'down', why)
-  closeApi(machine)
-  machine.life++
-  machine.sequence = undefined
-  machine.installing = false
-  stopKubelet(site, machine)
-  stopStaticPods(site, machine)
-  site.etcd.stop(machine)
-  machine.services.clear()
-  machine.events.clear()
-  machine.stage = 'unknown'
-  machine.toldStatus = ''
-}
+import { META_FALLBACK, chooseSlot, isInstalled, revert } from './slots.ts'
 
 /** The firmware or kexec loads a kernel; what it finds decides what runs. */
 const comeUp = (site: Site, machine: Machine): void => {
@@ -68,10 +37,18 @@ const comeUp = (site: Site, machine: Machine): void => {
   }
   disk.booted = chooseSlot(disk)
   disk.next = disk.booted
+  if (!isInstalled(disk) && !disk.media) {
+    site.journal.write(machine.name, 'boot-failed', 'no bootable device')
+    return
+  }
+  disk.slotless = isInstalled(disk) ? undefined : disk.media
+  // What was not written to a disk is lost.
+  machine.config = isInstalled(disk) ? configOnDisk(machine) : ''
+  machine.onDisk = undefined
   site.journal.write(machine.name, 'boot', `${versionOf(machine)} ${machine.bootID}`)
   machine.apid = true
-  for (const id of earlyServices(machine)) startService(site, machine, id)
-  startBoot(site, machine)
+  const restarts = { restart: (why: string) => restart(site, machine, why), failed: () => failSequence(site, machine) }
+  initialize(site, machine, () => installIfNeeded(site, machine, { ...restarts, done: () => startBoot(site, machine) }))
 }
 
 const startKubelet = (site: Site, machine: Machine): void => {
@@ -109,11 +86,14 @@ const startBoot = (site: Site, machine: Machine): void => {
         { name: 'diskSizeCheck', tasks: ['diskSizeCheck'] },
         { name: 'env', tasks: ['setUserEnvVars', 'waitForCARoots'] },
         { name: 'dbus', tasks: ['startDBus'] },
+        ...(machine.platform === 'container' ? [moment('sharedFilesystems', 'setupSharedFilesystems')] : []),
         {
           name: 'ephemeral',
           tasks: ['mountEphemeralPartition'],
           run: end => void later(site, machine, durations.draw('bootTasks'), () => end()),
         },
+        ...(isAtLeast(versionOf(machine), 1, 14) ? [moment('promotableVolumes', 'mountPromotableSystemPartitions')] : []),
+        ...(machine.platform === 'container' ? [] : [moment('userDisks', 'mountUserDisks')]),
         { name: 'userSetup', tasks: ['writeUserFiles'] },
         { name: 'startEverything', tasks: ['startAllServices'], run: end => startAll(() => end()) },
       ],
@@ -130,6 +110,12 @@ export const restart = (site: Site, machine: Machine, why: string): void => {
   goDown(site, machine, why)
   if (site.faults.of(machine).rebootNeverEnds) return
   later(site, machine, site.durations.draw('reboot'), () => comeUp(site, machine))
+}
+
+/** A sequence failed: the boot slot goes back if the way back is noted, and the machine reboots after a pause. */
+export const failSequence = (site: Site, machine: Machine): void => {
+  if (machine.disk.meta.has(META_FALLBACK)) revert(machine.disk)
+  later(site, machine, site.durations.fixed(40_000), () => restart(site, machine, 'sequence failed'))
 }
 
 export const powerOff = (site: Site, machine: Machine): void => {

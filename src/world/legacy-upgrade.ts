@@ -1,24 +1,31 @@
 import type { RebootMode } from '../ports/talos.ts'
 import type { Answer } from './answer.ts'
 import { answer, refuse } from './answer.ts'
-import { restart } from './boot.ts'
+import { failSequence } from './boot.ts'
 import { runInstaller } from './install.ts'
 import { withoutDigest } from './images.ts'
 import type { Machine } from './machine.ts'
-import { setStage, versionOf } from './machine.ts'
-import { plain, restartPhase, stopAllPods, stopEverything, stopServices } from './reboot.ts'
+import { versionOf } from './machine.ts'
+import { moment, plain, stopAll, stopAllPods, stopEverything, stopServices } from './phases.ts'
+import { restartPhase } from './reboot.ts'
+import { notInContainer } from './refusals.ts'
 import { isAtLeast } from './releases.ts'
 import type { Phase } from './sequencer.ts'
 import { startSequence } from './sequencer.ts'
+import type { ServerDrain } from './server-drain.ts'
 import type { Site } from './site.ts'
 import { later } from './site.ts'
 import { openStream } from './stream.ts'
-import { META_FALLBACK, revert } from './slots.ts'
+import { META_STAGED_IMAGE, META_STAGED_OPTIONS, isInstalled } from './slots.ts'
 
-export type LegacyUpgrade = { readonly image: string; readonly preserve: boolean; readonly force: boolean; readonly rebootMode: RebootMode }
-
-/** Drains the machine's own node as Talos does; calls back when it gave up or was done. */
-export type ServerDrain = (machine: Machine, end: (error?: string) => void) => void
+export type LegacyUpgrade = {
+  readonly image: string
+  readonly preserve: boolean
+  readonly force: boolean
+  /** Not now, but with the next boot, which is at once. */
+  readonly stage?: boolean
+  readonly rebootMode: RebootMode
+}
 
 /** What the server checks of etcd before it agrees; undefined where nothing is wrong. */
 const etcdObjection = (site: Site, machine: Machine, request: LegacyUpgrade): Answer<never> | undefined => {
@@ -49,15 +56,43 @@ const upgradePhase = (site: Site, machine: Machine, image: string): Phase => ({
   },
 })
 
-/** A sequence that failed: the boot slot goes back if the way back is noted, and the machine reboots after a pause. */
-const emergency = (site: Site, machine: Machine): void => {
-  if (machine.disk.meta.has(META_FALLBACK)) revert(machine.disk)
-  setStage(site, machine, 'rebooting')
-  later(site, machine, site.durations.fixed(40_000), () => restart(site, machine, 'sequence failed'))
+const installing = (site: Site, machine: Machine, image: string, drain: ServerDrain, kexec: boolean, actorID: string): readonly Phase[] => {
+  const isNew = isAtLeast(versionOf(machine), 1, 14)
+  return [
+    ...(isNew ? [plain('denyNewServices', 'denyNewServices')] : []),
+    { name: 'drain', tasks: ['cordonAndDrainNode'], run: over => drain(machine, over) },
+    stopAllPods(site, machine),
+    plain('dbus', 'stopDBus'),
+    stopServices(site, machine),
+    plain('unmount', 'unmountPodMounts'),
+    plain('unmountBind', 'unmountSystemDiskBindMounts'),
+    ...(isNew ? [moment('unmountPromotable', 'unmountPromotableSystemPartitions')] : []),
+    plain('unmountSystem', 'unmountEphemeralPartition'),
+    plain('volumeFinalize', 'teardownLifecycle'),
+    upgradePhase(site, machine, image),
+    plain('meta', 'reloadMeta'),
+    ...(kexec ? [plain('kexec', 'kexecPrepare')] : []),
+    stopEverything(site, machine),
+    restartPhase(site, machine, actorID, 'upgrade', kexec),
+  ]
+}
+
+/** Notes what the next boot has to install, and reboots. */
+const staging = (site: Site, machine: Machine, { image, force }: LegacyUpgrade, kexec: boolean, actorID: string): readonly Phase[] => {
+  machine.disk.meta.set(META_STAGED_IMAGE, image)
+  machine.disk.meta.set(META_STAGED_OPTIONS, JSON.stringify({ upgrade: true, force }))
+  site.tell(machine, 'meta')
+  return [
+    stopAllPods(site, machine),
+    plain('dbus', 'stopDBus'),
+    ...stopAll(site, machine, kexec),
+    restartPhase(site, machine, actorID, 'upgrade staged', kexec),
+  ]
 }
 
 /**
- * `MachineService.Upgrade`. Validates image and etcd before it answers, which takes a while; then drains, installs and reboots in the background.
+ * `MachineService.Upgrade`. Validates image and etcd before it answers, which takes a while; then drains, installs and reboots in the background. A staged one
+ * reboots first, and installs in that boot.
  */
 export const requestUpgrade = (
   site: Site,
@@ -66,7 +101,8 @@ export const requestUpgrade = (
   drain: ServerDrain,
   end: (result: Answer<{ readonly actorID: string }>) => void,
 ): void => {
-  if (machine.platform === 'container') return end(refuse('FailedPrecondition', 'method is not supported in container mode'))
+  if (machine.platform === 'container') return end(notInContainer)
+  if (!isInstalled(machine.disk) && isAtLeast(versionOf(machine), 1, 13)) return end(refuse('FailedPrecondition', 'Talos is not installed'))
   const { image } = request
   const stream = openStream<{ readonly actorID: string }>(site, machine, { line: () => {}, end })
   later(site, machine, site.durations.draw('validateInstaller'), () => {
@@ -87,25 +123,10 @@ export const requestUpgrade = (
       site,
       machine,
       {
-        name: 'upgrade',
-        phases: [
-          ...(isAtLeast(versionOf(machine), 1, 14) ? [plain('denyNewServices', 'denyNewServices')] : []),
-          { name: 'drain', tasks: ['cordonAndDrainNode'], run: over => drain(machine, over) },
-          stopAllPods(site, machine),
-          plain('dbus', 'stopDBus'),
-          stopServices(site, machine),
-          plain('unmount', 'unmountPodMounts'),
-          plain('unmountBind', 'unmountSystemDiskBindMounts'),
-          plain('unmountSystem', 'unmountEphemeralPartition'),
-          plain('volumeFinalize', 'teardownLifecycle'),
-          upgradePhase(site, machine, image),
-          plain('meta', 'reloadMeta'),
-          ...(kexec ? [plain('kexec', 'kexecPrepare')] : []),
-          stopEverything(site, machine),
-          restartPhase(site, machine, actorID, 'upgrade', kexec),
-        ],
+        name: request.stage ? 'stageUpgrade' : 'upgrade',
+        phases: request.stage ? staging(site, machine, request, kexec, actorID) : installing(site, machine, image, drain, kexec, actorID),
         ended: error => {
-          if (error !== undefined) emergency(site, machine)
+          if (error !== undefined) failSequence(site, machine)
         },
       },
       actorID,

@@ -6,6 +6,7 @@ import type { Service } from './services.ts'
 import type { Site } from './site.ts'
 import type { Disk, Slot } from './slots.ts'
 import { createDisk, runningSlot } from './slots.ts'
+import type { Cancel } from './time.ts'
 
 export type Role = 'controlplane' | 'worker'
 
@@ -19,6 +20,18 @@ export type RunningSequence = {
   stuck: boolean
 }
 
+/** A block device, `/dev/sda`. */
+export type BlockDevice = { readonly path: string; readonly bytes: number; readonly readonly: boolean; readonly system: boolean }
+
+const GiB = 1024 ** 3
+
+/** One to install on, one for data, and an empty drive for discs. */
+const DISKS: readonly BlockDevice[] = [
+  { path: '/dev/sda', bytes: 100 * GiB, readonly: false, system: true },
+  { path: '/dev/sdb', bytes: 500 * GiB, readonly: false, system: false },
+  { path: '/dev/sr0', bytes: GiB, readonly: true, system: false },
+]
+
 /**
  * One machine: what is on its disk, in its firmware and in its memory. Everything in memory is lost when it goes down, and `life` then grows:
  * what was planned in an earlier life does not happen.
@@ -27,18 +40,29 @@ export type Machine = {
   /** Its node name; names it in the journal. */
   readonly name: string
   readonly index: number
-  readonly role: Role
+  /** What its configuration says; a machine without one counts as a worker. */
+  role: Role
   uuid: string
   /** Talos' own node identity: 43 characters. */
-  readonly nodeID: string
+  nodeID: string
   /** As the machine spells it, perhaps in upper case. */
   readonly hostname: string
   addresses: string[]
   readonly platform: string
   readonly arch: string
+  /** What the system disk holds. */
   readonly disk: Disk
-  /** The machine configuration that runs. */
+  readonly disks: readonly BlockDevice[]
+  /** The machine configuration that runs; empty where there is none. */
   config: string
+  /** The one on the disk, where that is another: the next boot takes it. */
+  onDisk: string | undefined
+  /** Ends the trial of a configuration before its time. */
+  endTrial: Cancel | undefined
+  /** Goes on where the machine waits for a configuration. */
+  configured: (() => void) | undefined
+  /** A configuration is being applied. */
+  applying: boolean
   /** What the containerd that the installer runs from has, by reference without digest. */
   readonly images: Map<string, Installer>
   readonly events: EventRing
@@ -95,7 +119,12 @@ export const createMachine = (options: MachineOptions): Machine => ({
   platform: options.platform,
   arch: 'amd64',
   disk: createDisk(options.slot),
+  disks: options.platform === 'container' ? [] : DISKS,
   config: options.config,
+  onDisk: undefined,
+  endTrial: undefined,
+  configured: undefined,
+  applying: false,
   images: new Map(),
   events: createEventRing(),
   powered: true,
@@ -117,6 +146,9 @@ export const createMachine = (options: MachineOptions): Machine => ({
 })
 
 export const versionOf = (machine: Machine): string => runningSlot(machine.disk).version
+
+/** Waits for its first configuration, and answers everybody, but not much. */
+export const isInMaintenance = (machine: Machine): boolean => machine.config === ''
 
 /** Whether a call from outside gets an answer at all. */
 export const answers = (machine: Machine): boolean => machine.powered && machine.apid && !machine.cut

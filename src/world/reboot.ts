@@ -1,57 +1,18 @@
 import type { RebootMode } from '../ports/talos.ts'
 import type { Answer } from './answer.ts'
-import { answer, refuse } from './answer.ts'
-import { closeApi, restart, stopKubelet, stopStaticPods } from './boot.ts'
+import { answer } from './answer.ts'
+import { restart } from './boot.ts'
 import type { Machine } from './machine.ts'
 import { versionOf } from './machine.ts'
 import { isAtLeast } from './releases.ts'
+import { plain, stopAll, stopAllPods, stopEverything } from './phases.ts'
+import { notInContainer } from './refusals.ts'
 import type { Phase } from './sequencer.ts'
 import { startSequence } from './sequencer.ts'
-import { stopService } from './services.ts'
 import type { Site } from './site.ts'
-import { later } from './site.ts'
 
 const RESTART_COMMAND = 0x01234567
 const KEXEC_COMMAND = 0x45584543
-
-/** Waits for pods to end; this is where machines hang. */
-export const stopAllPods = (site: Site, machine: Machine): Phase => ({
-  name: 'cleanup',
-  tasks: ['stopAllPods'],
-  run: end => {
-    stopKubelet(site, machine)
-    stopService(site, machine, 'kubelet')
-    const asked = site.faults.of(machine).stopPodsMs
-    if (asked === Infinity) {
-      if (machine.sequence) machine.sequence.stuck = true
-      site.journal.write(machine.name, 'stuck', 'stopping pods')
-      return
-    }
-    later(site, machine, asked === undefined ? site.durations.draw('stopPods') : site.durations.fixed(asked), () => end())
-  },
-})
-
-/** Services that live on the ephemeral partition, etcd among them. */
-export const stopServices = (site: Site, machine: Machine): Phase => ({
-  name: 'stopServices',
-  tasks: ['stopServicesForUpgrade'],
-  run: end => {
-    stopStaticPods(site, machine)
-    for (const id of ['etcd', 'trustd', 'cri']) stopService(site, machine, id)
-    site.etcd.stop(machine)
-    later(site, machine, site.durations.draw('stopServices'), () => end())
-  },
-})
-
-/** With apid: the machine is silent from here on. */
-export const stopEverything = (site: Site, machine: Machine): Phase => ({
-  name: 'stopEverything',
-  tasks: ['stopAllServices'],
-  run: end => {
-    closeApi(machine)
-    later(site, machine, site.durations.draw('stopServices'), () => end())
-  },
-})
 
 export const restartPhase = (site: Site, machine: Machine, actorID: string, why: string, kexec: boolean): Phase => ({
   name: 'reboot',
@@ -62,27 +23,18 @@ export const restartPhase = (site: Site, machine: Machine, actorID: string, why:
   },
 })
 
-export const plain = (name: string, task: string): Phase => ({ name, tasks: [task] })
+export const kexecs = (machine: Machine, mode: RebootMode): boolean =>
+  mode === 'default' && !machine.disk.slots[machine.disk.booted]?.secureBoot
 
-const kexecs = (machine: Machine, mode: RebootMode): boolean => mode === 'default' && !machine.disk.slots[machine.disk.booted]?.secureBoot
-
-const phases = (site: Site, machine: Machine, mode: RebootMode, actorID: string): readonly Phase[] => {
+export const phasesOfReboot = (site: Site, machine: Machine, mode: RebootMode, actorID: string): readonly Phase[] => {
   const why = `reboot ${mode}`
   if (mode === 'force') return [restartPhase(site, machine, actorID, why, false)]
   const kexec = kexecs(machine, mode)
-  const isNew = isAtLeast(versionOf(machine), 1, 14)
+  const inContainer = machine.platform === 'container'
   return [
     stopAllPods(site, machine),
     plain('dbus', 'stopDBus'),
-    ...(isNew ? [plain('denyNewServices', 'denyNewServices')] : []),
-    stopServices(site, machine),
-    plain('umount', 'unmountPodMounts'),
-    plain('unmountBind', 'unmountSystemDiskBindMounts'),
-    plain('unmountSystem', 'unmountEphemeralPartition'),
-    plain('volumeFinalize', 'teardownLifecycle'),
-    ...(kexec && !isNew ? [plain('kexec', 'kexecPrepare')] : []),
-    stopEverything(site, machine),
-    ...(kexec && isNew ? [plain('kexec', 'kexecPrepare')] : []),
+    ...(inContainer ? [stopEverything(site, machine)] : stopAll(site, machine, kexec)),
     restartPhase(site, machine, actorID, why, kexec),
   ]
 }
@@ -92,9 +44,16 @@ const phases = (site: Site, machine: Machine, mode: RebootMode, actorID: string)
  * an event says so.
  */
 export const requestReboot = (site: Site, machine: Machine, mode: RebootMode): Answer<{ readonly actorID: string }> => {
-  if (machine.platform === 'container') return refuse('FailedPrecondition', 'method is not supported in container mode')
+  if (machine.platform === 'container') return notInContainer
   const actorID = site.schedule.random.uuid()
-  site.journal.write(machine.name, 'reboot-requested', mode)
-  startSequence(site, machine, { name: 'reboot', phases: phases(site, machine, mode, actorID), forced: mode === 'force' }, actorID)
+  // Older machines take the mode that they do not know for the default.
+  const known = mode === 'force' && !isAtLeast(versionOf(machine), 1, 12) ? 'default' : mode
+  site.journal.write(machine.name, 'reboot-requested', known)
+  startSequence(
+    site,
+    machine,
+    { name: 'reboot', phases: phasesOfReboot(site, machine, known, actorID), forced: known === 'force' },
+    actorID,
+  )
   return answer({ actorID })
 }

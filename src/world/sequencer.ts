@@ -1,10 +1,11 @@
 import type { MachineStage } from '../ports/talos.ts'
 import type { Machine } from './machine.ts'
-import { setStage } from './machine.ts'
+import { setStage, versionOf } from './machine.ts'
+import { isAtLeast } from './releases.ts'
 import type { Site } from './site.ts'
 import { later } from './site.ts'
 
-export type SequenceName = 'boot' | 'shutdown' | 'upgrade' | 'reboot' | 'reset'
+export type SequenceName = 'initialize' | 'install' | 'boot' | 'shutdown' | 'upgrade' | 'stageUpgrade' | 'reboot' | 'reset'
 
 /** Tasks of a phase run together. Without `run` the phase takes a moment and succeeds. */
 export type Phase = {
@@ -12,6 +13,8 @@ export type Phase = {
   readonly tasks: readonly string[]
   /** Calls `end` once, with an error's text if it failed. May never call it. */
   readonly run?: (end: (error?: string) => void) => void
+  /** What its tasks fail at is logged, and the sequence goes on. */
+  readonly mayFail?: boolean
 }
 
 export type Sequence = {
@@ -19,37 +22,56 @@ export type Sequence = {
   readonly phases: readonly Phase[]
   /** Does not wait for the one that it takes over from. */
   readonly forced?: boolean
+  /** Takes over from any other. */
+  readonly takesOver?: boolean
   /** After the last phase, or after the one that failed; not when another sequence took over or the machine went down. */
   readonly ended?: (error: string | undefined) => void
 }
 
-/** Which running sequences give way to a new one. Shutdown takes over anything. */
+/** Which running sequences give way to a new one. */
 const GIVES_WAY: Readonly<Record<SequenceName, readonly SequenceName[]>> = {
+  initialize: [],
+  install: [],
   boot: ['reboot', 'reset', 'upgrade'],
   reboot: ['reboot'],
   reset: ['reboot'],
   upgrade: [],
+  stageUpgrade: [],
   shutdown: [],
 }
 
-const STAGES: Readonly<Record<SequenceName, MachineStage>> = {
+const givesWay = (machine: Machine, running: SequenceName, name: SequenceName): boolean =>
+  GIVES_WAY[running].includes(name) || (running === 'initialize' && name === 'reboot' && isAtLeast(versionOf(machine), 1, 14))
+
+/** What a sequence's START makes of the stage. Installing begins with its phase of that name. */
+const STAGES: Readonly<Record<SequenceName, MachineStage | undefined>> = {
+  initialize: 'booting',
+  install: undefined,
   boot: 'booting',
   reboot: 'rebooting',
   reset: 'resetting',
   upgrade: 'upgrading',
+  stageUpgrade: 'upgrading',
   shutdown: 'shutting down',
+}
+const INSTALLS: readonly SequenceName[] = ['install', 'upgrade', 'stageUpgrade']
+
+/** What a phase's START makes of the stage. */
+const stageOfPhase = (sequence: SequenceName, phase: string): MachineStage | undefined => {
+  if (sequence === 'install' && phase === 'install') return 'installing'
+  return phase === 'kexec' && INSTALLS.includes(sequence) ? 'rebooting' : undefined
 }
 
 /**
  * Starts a sequence in the background, as all of Talos' actions do: true when it runs, false when another one holds the lock. The caller of the
- * Talos API gets OK and the actor id either way.
+ * Talos API gets OK and the actor id either way. What the machine does by itself has an empty actor id.
  */
 export const startSequence = (site: Site, machine: Machine, sequence: Sequence, actorID: string): boolean => {
   const { journal, schedule } = site
   const publish = machine.events.publish
   const victim = machine.sequence
   if (victim) {
-    const isAllowed = sequence.name === 'shutdown' || GIVES_WAY[victim.name as SequenceName].includes(sequence.name)
+    const isAllowed = sequence.takesOver === true || givesWay(machine, victim.name as SequenceName, sequence.name)
     const mayTakeOver = isAllowed && (!victim.stuck || sequence.forced === true)
     if (!mayTakeOver) {
       const error = { code: 'LOCKED', message: 'sequence not started: locked' } as const
@@ -70,7 +92,8 @@ export const startSequence = (site: Site, machine: Machine, sequence: Sequence, 
   machine.sequence = running
   const { life } = machine
   publish(schedule.now(), actorID, { type: 'SequenceEvent', sequence: sequence.name, action: 'START' })
-  setStage(site, machine, STAGES[sequence.name])
+  const stage = STAGES[sequence.name]
+  if (stage) setStage(site, machine, stage)
 
   const finish = (error: string | undefined): void => {
     publish(schedule.now(), actorID, { type: 'SequenceEvent', sequence: sequence.name, action: 'STOP' })
@@ -79,6 +102,7 @@ export const startSequence = (site: Site, machine: Machine, sequence: Sequence, 
       const fatal = { code: 'FATAL', message: `sequence failed: ${error}` } as const
       publish(schedule.now(), actorID, { type: 'SequenceEvent', sequence: sequence.name, action: 'NOOP', error: fatal })
       journal.write(machine.name, 'sequence-failed', `${sequence.name}: ${error}`)
+      if (sequence.name !== 'shutdown') setStage(site, machine, 'rebooting')
     }
     sequence.ended?.(error)
   }
@@ -87,6 +111,8 @@ export const startSequence = (site: Site, machine: Machine, sequence: Sequence, 
     if (!phase) return finish(undefined)
     running.phase = phase.name
     publish(schedule.now(), actorID, { type: 'PhaseEvent', phase: phase.name, action: 'START' })
+    const stageNow = stageOfPhase(sequence.name, phase.name)
+    if (stageNow) setStage(site, machine, stageNow)
     for (const task of phase.tasks) publish(schedule.now(), actorID, { type: 'TaskEvent', task, action: 'START' })
     let ended = false
     const end = (error?: string): void => {
@@ -94,7 +120,8 @@ export const startSequence = (site: Site, machine: Machine, sequence: Sequence, 
       ended = true
       for (const task of phase.tasks) publish(schedule.now(), actorID, { type: 'TaskEvent', task, action: 'STOP' })
       publish(schedule.now(), actorID, { type: 'PhaseEvent', phase: phase.name, action: 'STOP' })
-      if (error === undefined) return runPhase(at + 1)
+      if (error !== undefined && phase.mayFail) journal.write(machine.name, 'phase-failed', `${sequence.name}: ${phase.name}: ${error}`)
+      if (error === undefined || phase.mayFail) return runPhase(at + 1)
       finish(`error running phase ${at + 1} in ${sequence.name} sequence: task 1/${phase.tasks.length}: failed, ${error}`)
     }
     if (phase.run) phase.run(end)

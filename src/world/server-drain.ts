@@ -1,11 +1,14 @@
 import { evict } from './budgets.ts'
 import type { ApiServer } from './api-server.ts'
-import type { ServerDrain } from './legacy-upgrade.ts'
+import type { Machine } from './machine.ts'
 import type { Nodes } from './nodes.ts'
 import { RESOURCE } from './objects.ts'
 import type { Site } from './site.ts'
 import { later } from './site.ts'
 import type { KubeObject } from './store.ts'
+
+/** Drains the machine's own node as Talos does; calls back when it gave up or was done. */
+export type ServerDrain = (machine: Machine, end: (error?: string) => void) => void
 
 /** Mirror pods, pods of DaemonSets and pods without an owner stay. */
 const isEvictable = (pod: KubeObject): boolean => {

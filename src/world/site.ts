@@ -18,6 +18,9 @@ export type Change =
   | 'static-pods'
   | 'services'
   | 'node'
+  /** The machine configuration, the one that runs or the one on the disk. */
+  | 'config'
+  | 'meta'
 
 /** The ground that all actors of one world stand on. */
 export type Site = {

@@ -1,5 +1,5 @@
 import { ANNOTATION, LABEL } from '../../src/api/names.ts'
-import { stopKubelet } from '../../src/world/boot.ts'
+import { stopKubelet } from '../../src/world/down.ts'
 import { ICHOR } from '../../src/world/ports/home.ts'
 import { requestReboot } from '../../src/world/reboot.ts'
 import type { Case, Run } from '../field-cases/play.ts'

@@ -34,6 +34,7 @@ const KINDS: Readonly<Record<Code, FaultKind>> = {
   Unimplemented: 'unsupported',
   Internal: 'unknown',
   Unavailable: 'unreachable',
+  ResourceExhausted: 'busy',
 }
 
 const fault = (address: string, name: string, { code, message }: Refusal): ReturnType<typeof failed> => {

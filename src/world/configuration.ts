@@ -1,0 +1,50 @@
+import type { Machine } from './machine.ts'
+import { INSTALL_IMAGE, readScalar } from './machine-config.ts'
+import type { Site } from './site.ts'
+import { later } from './site.ts'
+
+/** The configuration on the disk, which the next boot takes. */
+export const configOnDisk = (machine: Machine): string => machine.onDisk ?? machine.config
+
+const told = (site: Site, machine: Machine, before: string): void => {
+  const image = readScalar(machine.config, INSTALL_IMAGE)
+  if (image !== readScalar(before, INSTALL_IMAGE)) site.journal.write(machine.name, 'install-image', image ?? '')
+  site.tell(machine, 'config')
+}
+
+/** Takes effect at once, and is what the next boot takes. Drops one that was staged, and ends a trial. */
+export const setConfig = (site: Site, machine: Machine, text: string): void => {
+  const before = machine.config
+  machine.endTrial?.()
+  machine.config = text
+  machine.onDisk = undefined
+  told(site, machine, before)
+}
+
+/** Takes effect with the next boot. Ends a trial: what is tried then stays until that boot. */
+export const stageConfig = (site: Site, machine: Machine, text: string): void => {
+  machine.endTrial?.()
+  machine.onDisk = text
+  site.tell(machine, 'config')
+}
+
+/** Takes effect for a while; then what ran before is put back, unless another configuration came meanwhile. Nothing is written to the disk. */
+export const tryConfig = (site: Site, machine: Machine, text: string, forMs: number): void => {
+  const before = machine.config
+  machine.endTrial?.()
+  machine.onDisk = configOnDisk(machine)
+  machine.config = text
+  const cancel = later(site, machine, forMs, () => {
+    const tried = machine.config
+    machine.endTrial = undefined
+    machine.config = before
+    if (machine.onDisk === before) machine.onDisk = undefined
+    site.journal.write(machine.name, 'config-rolled-back')
+    told(site, machine, tried)
+  })
+  machine.endTrial = () => {
+    cancel()
+    machine.endTrial = undefined
+  }
+  told(site, machine, before)
+}
