@@ -221,7 +221,7 @@ describe('the summary', () => {
     const { failure, commands, lock } = summarize(operation({ status: failed }), now)
     expect(failure).toEqual({
       reason: 'InstallFailed',
-      explained: 'The Talos installer ended with an error. The machine still runs what it ran before.',
+      explained: 'The installer image could not be pulled in time, or the installer ended with an error. The machine still runs what it ran before.',
       message: 'expected exit code 0, seen 1: no space left on device',
       machine: 'cp-2',
       step: 'install',
