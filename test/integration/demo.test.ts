@@ -16,7 +16,7 @@ const SMALL = ['--machines', '1+1', ...QUICK] as const
 interface Demo {
   process: ChildProcess
   /** All that it wrote so far, both streams. */
-  said(): string
+  readonly said: () => string
   /** Resolves with what was said by then. */
   until(pattern: RegExp): Promise<string>
   exit: Promise<number | null>

@@ -74,7 +74,7 @@ describe('operation get', () => {
       '✗ FAILED: InstallFailed on cp-2 in step install, 3m ago. Nothing advances until it is resumed.',
       '  cp-2: the installer ended with exit code 1',
       '  expected exit code 0, seen 1: no space left on device',
-      '  InstallFailed: The Talos installer ended with an error. The machine still runs what it ran before.',
+      '  InstallFailed: The installer image could not be pulled in time, or the installer ended with an error. The machine still runs what it ran before.',
       '',
       'Lock      of cluster home: held by this operation since 13:51:00 UTC (9m)',
       'Progress  [########----------------] 1 of 3 done',

@@ -41,7 +41,7 @@ const act = async (name: string, over: Given, answers?: Readonly<Record<string, 
     result,
     asked: asked.map(
       ([call_, ...args]) =>
-        `${String(call_)} ${args.map(a => (typeof a === 'object' ? JSON.stringify(a, ['name', 'image', 'preserve', 'rebootMode']) : String(a))).join(' ')}`,
+        `${String(call_)} ${args.map(a => (typeof a === 'string' ? a : JSON.stringify(a, ['name', 'image', 'preserve', 'rebootMode']))).join(' ')}`,
     ),
   }
 }
