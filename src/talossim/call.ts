@@ -1,4 +1,4 @@
-import type { MessageInitShape, DescMethodServerStreaming, DescMethodUnary, MessageShape } from '@bufbuild/protobuf'
+import type { DescMethodClientStreaming, MessageInitShape, DescMethodServerStreaming, DescMethodUnary, MessageShape } from '@bufbuild/protobuf'
 import type { Answer } from '../world/answer.ts'
 import type { Machine } from '../world/machine.ts'
 import type { ServerDrain } from '../world/server-drain.ts'
@@ -26,11 +26,21 @@ export type UnaryHandler<M extends DescMethodUnary> = (
   request: MessageShape<M['input']>,
 ) => Answer<MessageInitShape<M['output']>> | Promise<Answer<MessageInitShape<M['output']>>>
 
-/** Sends messages until its promise settles; an answer that is not OK becomes the status of the stream. */
+/** Reads what is sent and answers once; it may answer before the end. */
+export type UploadHandler<M extends DescMethodClientStreaming> = (
+  call: Call,
+  messages: AsyncIterable<MessageShape<M['input']>>,
+) => Promise<Answer<MessageInitShape<M['output']>>>
+
+/**
+ * Sends messages until its promise settles; an answer that is not OK becomes the status of the stream. Whoever sends much waits for `drained`, which
+ * settles when the caller has taken most of it, or is gone.
+ */
 export type StreamHandler<M extends DescMethodServerStreaming> = (
   call: Call,
   request: MessageShape<M['input']>,
   send: (message: MessageInitShape<M['output']>) => void,
+  drained: () => Promise<void>,
 ) => Promise<Answer<void>>
 
 /** Looks again after every change of the world until the condition holds; false when the call was over before. */

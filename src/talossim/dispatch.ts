@@ -1,6 +1,13 @@
-import type { DescMethodServerStreaming, DescMethodUnary, MessageInitShape, MessageShape } from '@bufbuild/protobuf'
+import type { DescMethodClientStreaming, DescMethodServerStreaming, DescMethodUnary, MessageInitShape, MessageShape } from '@bufbuild/protobuf'
 import { create } from '@bufbuild/protobuf'
-import type { handleServerStreamingCall, handleUnaryCall, Metadata, ServerUnaryCall, ServerWritableStream } from '@grpc/grpc-js'
+import type {
+  handleClientStreamingCall,
+  handleServerStreamingCall,
+  handleUnaryCall,
+  Metadata,
+  ServerUnaryCall,
+  ServerWritableStream,
+} from '@grpc/grpc-js'
 import { status } from '@grpc/grpc-js'
 import { grpcPath } from '../../proto/grpc.ts'
 import type { MetadataSchema } from '../../proto/gen/common/common_pb.ts'
@@ -9,7 +16,7 @@ import { answer, refuse } from '../world/answer.ts'
 import type { Machine } from '../world/machine.ts'
 import { versionOf } from '../world/machine.ts'
 import { isAtLeast } from '../world/releases.ts'
-import type { Call, Ground, StreamHandler, UnaryHandler } from './call.ts'
+import type { Call, Ground, StreamHandler, UnaryHandler, UploadHandler } from './call.ts'
 import { until } from './call.ts'
 import { mayCall, rolesOf } from './roles.ts'
 import { reach, routeOf, valuesOf } from './routing.ts'
@@ -59,13 +66,20 @@ const guarded = async <T>(run: () => Answer<T> | Promise<Answer<T>>): Promise<An
   }
 }
 
-/** Services that came with a minor of Talos 1. */
-const SINCE: Readonly<Record<string, number>> = { 'machine.ImageService': 13, 'machine.LifecycleService': 13 }
+/** Services and methods that came with a minor of Talos 1. */
+const SINCE: Readonly<Record<string, number>> = {
+  'machine.ImageService': 13,
+  'machine.LifecycleService': 13,
+  'machine.MachineService/EtcdDowngradeValidate': 11,
+  'machine.MachineService/EtcdDowngradeEnable': 11,
+  'machine.MachineService/EtcdDowngradeCancel': 11,
+}
 
-/** The service of this method, where a machine of that version does not know it yet. */
-const missingService = (version: string, path: string): string | undefined => {
-  const service = path.slice(1, path.lastIndexOf('/'))
-  return isAtLeast(version, 1, SINCE[service] ?? 0) ? undefined : service
+/** What a machine of that version, which does not know the method yet, says of it. */
+const notYetIn = (version: string, path: string): string | undefined => {
+  const [, service = '', method = ''] = path.split('/')
+  if (!isAtLeast(version, 1, SINCE[service] ?? 0)) return `unknown service ${service}`
+  return isAtLeast(version, 1, SINCE[`${service}/${method}`] ?? 0) ? undefined : `unknown method ${method} for service ${service}`
 }
 
 type Caller = {
@@ -87,8 +101,8 @@ const runOn = async <T>(
   if (!reached.ok) return reached
   const machine = reached.value
   if (!machine.apid) return refuse('Unavailable', 'transport is closing')
-  const missing = missingService(versionOf(machine), path)
-  if (missing !== undefined) return refuse('Unimplemented', `unknown service ${missing}`)
+  const missing = notYetIn(versionOf(machine), path)
+  if (missing !== undefined) return refuse('Unimplemented', missing)
   if (!mayCall(roles, path)) return refuse('PermissionDenied', 'not authorized')
   const away = new AbortController()
   const over = AbortSignal.any([caller.over, away.signal])
@@ -156,6 +170,41 @@ export const unary =
     })
   }
 
+async function* again<T>(messages: readonly T[]): AsyncGenerator<T> {
+  yield* messages
+}
+
+/** A method that takes a stream and answers once. */
+export const uploading =
+  <M extends DescMethodClientStreaming>(method: M, handler: UploadHandler<M>) =>
+  (ground: Ground, endpoint: Machine): handleClientStreamingCall<MessageShape<M['input']>, MessageShape<M['output']>> =>
+  (call, callback) => {
+    type Input = MessageShape<M['input']>
+    type Output = MessageInitShape<M['output']>
+    const path = grpcPath(method)
+    const any = call as unknown as AnyCall
+    const { signal } = signalOf(any)
+    const caller = callerOf(ground, endpoint, path, any, signal)
+    const run = (messages: AsyncIterable<Input>, target?: string): Promise<Answer<Output>> =>
+      runOn<Output>(caller, target, c => handler(c, messages))
+    const result = async (): Promise<Answer<Output>> => {
+      const route = routeOf(endpoint, call.metadata as Metadata, path)
+      if (!route.ok) return route
+      if (route.value.to === 'self') return run(call)
+      if (route.value.to === 'one') return run(call, route.value.target)
+      const { targets } = route.value
+      if (targets.length === 1) return answer(await fanOut(targets, target => run(call, target)))
+      // Each gets all of it.
+      const messages: Input[] = []
+      for await (const message of call) messages.push(message as Input)
+      return answer(await fanOut(targets, target => run(again(messages), target)))
+    }
+    void result().then(given => {
+      if (given.ok) callback(null, create(method.output as M['output'], given.value))
+      else callback(statusOf(given))
+    })
+  }
+
 /** A method that answers with a stream. */
 export const streaming =
   <M extends DescMethodServerStreaming>(method: M, handler: StreamHandler<M>) =>
@@ -168,6 +217,18 @@ export const streaming =
     const write = (message: Output): void => {
       if (!signal.aborted && !call.writableEnded) call.write(create(method.output as M['output'], message))
     }
+    const drained = async (): Promise<void> => {
+      if (!call.writableNeedDrain || signal.aborted) return
+      await new Promise<void>(resolve => {
+        const go = (): void => {
+          call.removeListener('drain', go)
+          signal.removeEventListener('abort', go)
+          resolve()
+        }
+        call.on('drain', go)
+        signal.addEventListener('abort', go)
+      })
+    }
     const run = (target: string | undefined, hostname?: string): Promise<Answer<void>> =>
       runOn<void>(caller, target, async c => {
         // Messages keep their order when some have to wait for a cut to heal.
@@ -179,7 +240,7 @@ export const streaming =
             if (await until(ground.site, c.over, () => !c.machine.cut && !endpoint.cut)) write(labelled)
           })
         }
-        const result = await handler(c, call.request, send)
+        const result = await handler(c, call.request, send, drained)
         await sent
         return result
       })

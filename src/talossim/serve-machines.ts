@@ -16,6 +16,7 @@ import { createLine } from './line.ts'
 import { absentMethods } from './machine/absent.ts'
 import { actionMethods } from './machine/actions.ts'
 import { configurationMethods } from './machine/apply-configuration.ts'
+import { etcdMaintenanceMethods } from './machine/etcd-maintenance.ts'
 import { etcdMethods } from './machine/etcd.ts'
 import { eventMethods } from './machine/events.ts'
 import { factMethods } from './machine/facts.ts'
@@ -69,6 +70,7 @@ const presentMethods = {
   ...logMethods,
   ...eventMethods,
   ...etcdMethods,
+  ...etcdMaintenanceMethods,
   ...serviceMethods,
   ...actionMethods,
   ...configurationMethods,

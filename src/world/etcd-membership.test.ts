@@ -93,8 +93,8 @@ test('one without data joins as a learner, is unhealthy as such, and votes a whi
 describe('bootstrap', () => {
   test('is refused where there is an etcd, and on a worker', () => {
     const w = world()
-    expect(bootstrapEtcd(w.site, w.machine(0), false)).toMatchObject({ code: 'AlreadyExists', message: 'etcd data directory is not empty' })
-    expect(bootstrapEtcd(w.site, w.machine(3), false)).toMatchObject({ code: 'FailedPrecondition' })
+    expect(bootstrapEtcd(w.site, w.machine(0))).toMatchObject({ code: 'AlreadyExists', message: 'etcd data directory is not empty' })
+    expect(bootstrapEtcd(w.site, w.machine(3))).toMatchObject({ code: 'FailedPrecondition' })
   })
 
   test('from a snapshot, when all data are lost: the others join one by one, with new ids', () => {
@@ -107,13 +107,13 @@ describe('bootstrap', () => {
       expect(service(w, index)).toMatchObject({ state: 'Preparing', health: 'unknown' })
       expect(w.machine(index).stage).toBe('booting')
     }
-    expect(bootstrapEtcd(w.site, w.machine(0), true)).toEqual({ ok: true, value: undefined })
+    expect(bootstrapEtcd(w.site, w.machine(0), { skipsHashCheck: false })).toEqual({ ok: true, value: undefined })
     expect(service(w, 0).state).toBe('Failed')
-    keepUpload(w.machine(0), { problem: 'error verifying snapshot: hash mismatch' })
-    bootstrapEtcd(w.site, w.machine(0), true)
+    keepUpload(w.machine(0), { hashProblem: 'error verifying snapshot: hash mismatch' })
+    bootstrapEtcd(w.site, w.machine(0), { skipsHashCheck: false })
     expect(service(w, 0).events.at(-1)).toMatchObject({ state: 'Failed', message: expect.stringContaining('hash mismatch') as string })
     keepUpload(w.machine(0), {})
-    expect(bootstrapEtcd(w.site, w.machine(0), true).ok).toBe(true)
+    expect(bootstrapEtcd(w.site, w.machine(0), { skipsHashCheck: false }).ok).toBe(true)
     let most = 0
     for (let second = 0; second < 600; second++) {
       pass(w, 1000)

@@ -58,36 +58,36 @@ export const startEtcd = (site: Site, machine: Machine): void => {
   })
 }
 
-/** What was uploaded for a recovery; without `problem` it is a snapshot. */
-export type Upload = { readonly problem?: string }
+/** What was uploaded for a recovery, and what is found wrong with it: in any case, and with its hash. */
+export type Upload = { readonly problem?: string | undefined; readonly hashProblem?: string | undefined }
 
 const uploads = new WeakMap<Machine, Upload>()
 
 /** Keeps an uploaded snapshot on the machine's disk until it is recovered from. */
 export const keepUpload = (machine: Machine, upload: Upload): void => void uploads.set(machine, upload)
 
+const problemOf = (upload: Upload | undefined, skipsHashCheck: boolean): string | undefined => {
+  if (!upload) return 'error verifying snapshot: open /var/lib/etcd.snapshot: no such file or directory'
+  return upload.problem ?? (skipsHashCheck ? undefined : upload.hashProblem)
+}
+
 /**
  * `MachineService.Bootstrap`: makes this machine the only member of a new cluster, empty or from the uploaded snapshot. OK comes before etcd runs; a
  * snapshot that is none shows in the service only.
  */
-export const bootstrapEtcd = (site: Site, machine: Machine, recovers: boolean): Answer<void> => {
+export const bootstrapEtcd = (site: Site, machine: Machine, recovery?: { readonly skipsHashCheck: boolean }): Answer<void> => {
   const { etcd, journal, durations } = site
   if (machine.role !== 'controlplane') return refuse('FailedPrecondition', 'bootstrap can only be performed on a control plane node')
   if (machine.services.get('cri')?.state !== 'Running') return refuse('FailedPrecondition', 'bootstrap is not available yet')
   if (etcd.hasData(machine)) return refuse('AlreadyExists', 'etcd data directory is not empty')
   if (etcd.members().some(m => m.machine !== undefined && etcd.hasData(m.machine)))
     return refuse('Unimplemented', 'the simulation has one etcd only, and that exists already')
-  journal.write(machine.name, 'bootstrap', recovers ? 'from a snapshot' : '')
+  journal.write(machine.name, 'bootstrap', recovery ? 'from a snapshot' : '')
   setServiceState(site, machine, 'etcd', 'Finished', 'Bootstrap requested')
   setServiceState(site, machine, 'etcd', 'Starting', 'Starting service')
   setServiceState(site, machine, 'etcd', 'Waiting', 'Waiting for service "cri" to be "up"')
   setServiceState(site, machine, 'etcd', 'Preparing', 'Running pre state')
-  const upload = uploads.get(machine)
-  const problem = recovers
-    ? upload
-      ? upload.problem
-      : 'error verifying snapshot: open /var/lib/etcd.snapshot: no such file or directory'
-    : undefined
+  const problem = recovery && problemOf(uploads.get(machine), recovery.skipsHashCheck)
   if (problem !== undefined) {
     setServiceState(site, machine, 'etcd', 'Failed', `Failed to run pre stage: ${problem}`)
     return answer(undefined)

@@ -9,13 +9,13 @@ import { unary } from '../dispatch.ts'
 
 const methods = MachineService.method
 
-const notOnWorker = (machine: Machine, what: string): Refusal | undefined =>
+export const notOnWorker = (machine: Machine, what: string): Refusal | undefined =>
   machine.role === 'controlplane' ? undefined : refuse('Unimplemented', `${what} is only available on control plane nodes`)
 
 const number = (id: string): bigint => (id === '' ? 0n : BigInt(`0x${id}`))
 
 /** etcd as one of these machines sees it. The real calls hang while no etcd answers; so do these, until it does or the caller gives up. */
-const viewOf = async (call: Call, machines: () => readonly Machine[]): Promise<Answer<EtcdView>> => {
+export const viewOf = async (call: Call, machines: () => readonly Machine[]): Promise<Answer<EtcdView>> => {
   const look = (): Answer<EtcdView> | undefined =>
     machines()
       .map(machine => call.site.etcd.view(machine))
@@ -87,6 +87,7 @@ const alarmDisarm: UnaryHandler<typeof methods.etcdAlarmDisarm> = async call => 
   const view = await viewOf(call, () => [call.machine])
   if (!view.ok) return view
   const memberAlarms = alarmsOf(view.value)
+  if (!call.site.etcd.hasQuorum()) return refuse('Unknown', 'failed to disarm etcd alarm: etcdserver: request timed out')
   call.site.etcd.disarm()
   return answer({ messages: [{ memberAlarms }] })
 }
@@ -102,14 +103,7 @@ const forfeitLeadership: UnaryHandler<typeof methods.etcdForfeitLeadership> = as
   return given.ok ? answer({ messages: [{ member: given.value }] }) : given
 }
 
-/** The world's clusters were bootstrapped long ago. */
-const bootstrap: UnaryHandler<typeof methods.bootstrap> = ({ machine }) =>
-  machine.role === 'controlplane'
-    ? refuse('AlreadyExists', 'etcd data directory is not empty')
-    : refuse('FailedPrecondition', 'bootstrap can only be performed on a control plane node')
-
 export const etcdMethods = {
-  bootstrap: unary(methods.bootstrap, bootstrap),
   etcdMemberList: unary(methods.etcdMemberList, memberList),
   etcdStatus: unary(methods.etcdStatus, etcdStatus),
   etcdAlarmList: unary(methods.etcdAlarmList, alarmList),
