@@ -1,13 +1,18 @@
 import { expect, it } from 'vitest'
 import { ANNOTATION, API_VERSION } from '../api/names.ts'
+import type { TalosMachineStatus } from '../api/talos-machine.ts'
 import { CLUSTER, NAMESPACE, createStory } from '../storm/story.ts'
+import type { Machine } from '../world/machine.ts'
+import { writeTalosconfig } from '../world/ports/connections.ts'
 import { ICHOR } from '../world/ports/home.ts'
+
+const DAY = 24 * 3_600_000
 
 type Cluster = {
   readonly status?: {
     readonly clusterID?: string
     readonly machines?: { readonly summary: string }
-    readonly conditions?: readonly { readonly reason: string; readonly message: string }[]
+    readonly conditions?: readonly { readonly type: string; readonly reason: string; readonly message: string }[]
   }
 }
 
@@ -59,4 +64,45 @@ it('lifts a cordon whose operation no longer exists, and no other', async () => 
     () => story.world.store.get('nodes', '', 'wk-1')?.metadata.annotations?.[ANNOTATION.cordonedBy] === undefined,
   )
   expect([isCordoned('wk-1'), isCordoned('wk-2')]).toEqual([false, true])
+})
+
+it('takes nothing that another machine says at a recorded address for a fact of the recorded one [B035 siderolabs/talos#11645]', async () => {
+  const story = createStory()
+  story.start()
+  await story.until('the cluster is described', () => clusterIn(story, CLUSTER).status?.machines?.summary === '5/5')
+  const machines = story.world.machines as Machine[]
+  const [gone, other] = machines.slice(-2)
+  if (!gone || !other) throw new Error('there are no workers')
+  const [address = ''] = gone.addresses
+  const recorded = () =>
+    story.world.store.list(ICHOR.machines).items.find(m => (m['status'] as TalosMachineStatus | undefined)?.nodeID === gone.nodeID)?.[
+      'status'
+    ] as TalosMachineStatus | undefined
+  const before = recorded()
+  // The one machine is gone for good, and its address went to the other.
+  machines.splice(machines.indexOf(gone), 1)
+  other.addresses = [...other.addresses, address]
+  await story.until('it is noticed', () => recorded()?.conditions?.[0]?.reason === 'AnotherMachine')
+  expect(recorded()).toMatchObject({ hostname: gone.hostname, bootID: before?.bootID, uuid: gone.uuid })
+  expect(recorded()?.conditions?.[0]?.message).toContain(`${address} is answered by ${other.hostname} (Talos node id ${other.nodeID})`)
+})
+
+it('says 30 days before that the credential expires [B107]', async () => {
+  const heard: string[] = []
+  const story = createStory({ hear: (level, message) => void (level === 'warn' && heard.push(message)) })
+  const expiring = () => clusterIn(story, CLUSTER).status?.conditions?.find(c => c.type === 'CredentialExpiring')
+  const expires = story.world.schedule.now() + 31 * DAY
+  writeTalosconfig(story.world, { namespace: NAMESPACE }, { expires })
+  story.start()
+  await story.until('the cluster is described', () => clusterIn(story, CLUSTER).status?.machines?.summary === '5/5')
+  expect(expiring()).toBeUndefined()
+  // As if a day had passed.
+  writeTalosconfig(story.world, { namespace: NAMESPACE }, { expires: expires - DAY })
+  await story.until('it is told', () => expiring() !== undefined)
+  await story.pass(10 * 60_000)
+  const day = new Date(expires - DAY).toISOString().slice(0, 10)
+  expect(expiring()?.message).toMatch(new RegExp(`expires on ${day}T.*put it into Secret ${NAMESPACE}/`))
+  expect(heard.filter(message => message.includes('expires on'))).toHaveLength(1)
+  writeTalosconfig(story.world, { namespace: NAMESPACE }, { expires: expires + 365 * DAY })
+  await story.until('it is over', () => expiring() === undefined)
 })

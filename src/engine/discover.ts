@@ -9,7 +9,7 @@ import { versionSpan } from '../core/versions.ts'
 import { nodeOf } from '../core/world.ts'
 import type { Clock } from '../ports/clock.ts'
 import type { Connections } from '../ports/connections.ts'
-import type { Fault, Result } from '../ports/fault.ts'
+import { type Fault, failed, type Result } from '../ports/fault.ts'
 import type { Home, Key } from '../ports/home.ts'
 import type { ClusterAddons, Kube, NodeFacts } from '../ports/kube.ts'
 import type { ClusterMember, EtcdView, MachineFacts, Talos } from '../ports/talos.ts'
@@ -50,16 +50,27 @@ export const discover = async (engine: Discoverer, key: Key): Promise<Next> => {
   const answers = await Promise.all(members.value.map(member => registered(engine, cluster, known.value, member, talos.value)))
   const listed = answers.filter(one => one !== undefined)
   const others = known.value.filter(m => !listed.some(s => s.machine.metadata.name === m.metadata.name))
-  const seen: readonly Seen[] = [
-    ...listed,
-    ...(await Promise.all(others.map(async machine => ({ machine, facts: await talos.value.machine(machine.spec.address) })))),
-  ]
+  const unlisted = await Promise.all(others.map(async machine => ({ machine, facts: await talos.value.machine(machine.spec.address) })))
+  const seen: readonly Seen[] = [...listed, ...unlisted].map(({ machine, facts }) => ({ machine, facts: ofRecorded(machine, facts) }))
   for (const { machine, facts } of seen) await describe(engine, machine, facts, nodes.ok ? nodes.value : undefined)
   if (kube.ok && nodes.ok) await sweepCordons(engine, cluster, kube.value, nodes.value)
 
   const controlPlane = seen.find(s => s.machine.spec.role === 'controlplane' && s.facts.ok)
   const etcd = controlPlane ? await talos.value.etcd(controlPlane.machine.spec.address) : undefined
   return report(engine, cluster, await summary(engine, cluster, talos.value, seen, nodes, addons, etcd))
+}
+
+/** An address may go to another machine: what that one says is no fact of the machine that was recorded. */
+const ofRecorded = ({ spec, status }: TalosMachine, facts: Result<MachineFacts>): Result<MachineFacts> => {
+  if (!facts.ok) return facts
+  const { nodeID, uuid, hostname } = facts.value
+  // While a machine boots it may not know its node id yet; a zero UUID tells nothing.
+  const [what, recorded, seen] = status.nodeID && nodeID ? ['Talos node id', status.nodeID, nodeID] : ['UUID', status.uuid, uuid]
+  if (!recorded || !/[1-9a-z]/i.test(seen) || recorded === seen) return facts
+  return failed(
+    'wrongPeer',
+    `${spec.address} is answered by ${hostname || 'another machine'} (${what} ${seen}), not by the machine that was recorded (${recorded})`,
+  )
 }
 
 /** The id that the cluster has for Talos, from the first member that answers. */
@@ -115,7 +126,7 @@ const registered = async (
   const address = member.addresses[0]
   if (address === undefined) return undefined
   const facts = await talos.machine(address)
-  const nodeID = facts.ok ? facts.value.nodeID : member.nodeID
+  const nodeID = (facts.ok && facts.value.nodeID) || member.nodeID
   const machine =
     known.find(m => m.status.nodeID === nodeID && nodeID !== '') ??
     known.find(m => m.spec.address === address && (m.status.nodeID === undefined || m.status.nodeID === nodeID))
@@ -146,7 +157,7 @@ const describe = async (
   const now = engine.clock.now()
   const node = facts.ok && nodes ? nodeOf(nodes, facts.value.nodename) : undefined
   const up = facts.ok && facts.value.stage === 'running' && facts.value.ready
-  const reason = !facts.ok ? 'Unreachable' : up ? 'Running' : 'NotReady'
+  const reason = !facts.ok ? (facts.fault.kind === 'wrongPeer' ? 'AnotherMachine' : 'Unreachable') : up ? 'Running' : 'NotReady'
   const message = !facts.ok
     ? facts.fault.message
     : up
@@ -159,8 +170,9 @@ const describe = async (
       ? {
           hostname: facts.value.hostname,
           nodeName: node?.name ?? facts.value.nodename,
-          uuid: facts.value.uuid,
-          nodeID: facts.value.nodeID,
+          // Not while it boots and does not know them yet.
+          ...(facts.value.uuid ? { uuid: facts.value.uuid } : {}),
+          ...(facts.value.nodeID ? { nodeID: facts.value.nodeID } : {}),
           bootID: facts.value.bootID,
           talosVersion: facts.value.version,
           schematic: facts.value.schematic,
@@ -234,9 +246,32 @@ const summary = async (
     ...optional('etcdMembers', etcd?.ok ? etcd.value.members.length : undefined),
     ...(lock.ok && lock.value && lock.value.holder !== '' ? { lock: { holder: lock.value.holder, since: lock.value.acquireTime } } : {}),
     credentialExpires: iso(talos.credentialExpires),
-    conditions: [condition(cluster.status.conditions, cluster.metadata.generation, now, status, reason, message)],
+    conditions: [
+      condition(cluster.status.conditions, cluster.metadata.generation, now, status, reason, message),
+      ...credentialExpiring(engine, cluster, talos.credentialExpires),
+    ],
   }
 }
+
+const WARNED_MS = 30 * 24 * 3_600_000
+
+/** Told as long as there is time to do something about it. */
+const credentialExpiring = (engine: Discoverer, cluster: TalosCluster, expires: number): readonly Condition[] => {
+  const now = engine.clock.now()
+  if (expires - now > WARNED_MS) return []
+  const { conditions } = cluster.status
+  const { namespace, name } = cluster.metadata
+  const secret = `Secret ${namespace}/${cluster.spec.talosconfigSecretRef.name}`
+  const message = `The client certificate of the talosconfig expires on ${iso(expires)}. Make a new one (talosctl config new --roles os:admin) and put it into ${secret}.`
+  if (!conditions?.some(c => c.type === CREDENTIAL_EXPIRING)) engine.log.warn(message, { cluster: `${namespace}/${name}` })
+  return [condition(conditions, cluster.metadata.generation, now, 'True', 'CertificateExpiresSoon', message, CREDENTIAL_EXPIRING)]
+}
+
+const CREDENTIAL_EXPIRING = 'CredentialExpiring'
+
+/** What was said of the credential stays where nothing newer is known. */
+const besideReady = (cluster: TalosCluster): readonly Condition[] =>
+  cluster.status.conditions?.filter(c => c.type === CREDENTIAL_EXPIRING) ?? []
 
 const duplicate = (engine: Discoverer, cluster: TalosCluster, clusterID: string, twin: string): TalosClusterStatus => ({
   ...cluster.status,
@@ -251,6 +286,7 @@ const duplicate = (engine: Discoverer, cluster: TalosCluster, clusterID: string,
       'DuplicateCluster',
       `TalosCluster ${twin} is the same cluster (Talos cluster id ${clusterID}). Delete one of the two.`,
     ),
+    ...besideReady(cluster),
   ],
 })
 
@@ -267,6 +303,7 @@ const notReachable = (engine: Discoverer, cluster: TalosCluster, fault: Fault): 
   observedGeneration: cluster.metadata.generation,
   conditions: [
     condition(cluster.status.conditions, cluster.metadata.generation, engine.clock.now(), 'False', 'TalosUnreachable', fault.message),
+    ...besideReady(cluster),
   ],
 })
 
@@ -285,10 +322,11 @@ const condition = (
   status: Condition['status'],
   reason: string,
   message: string,
+  type = 'Ready',
 ): Condition => {
-  const old = before?.find(c => c.type === 'Ready')
+  const old = before?.find(c => c.type === type)
   return {
-    type: 'Ready',
+    type,
     status,
     reason,
     message,
