@@ -91,6 +91,8 @@ export const watchAlways = (story: Story, allowed: Allowed, self?: string): Watc
     if ((what === 'reboot-requested' || what === 'upgrade-requested') && !allowed.undrained) {
       const left = podsOn(name).filter(pod => pod !== self)
       if (left.length > 0) object(`${what} on ${name} with pods still on it: ${left.join(', ')}`)
+      const attached = world.store.list(RESOURCE.attachments).items.filter(v => (v.spec as { nodeName: string }).nodeName === name)
+      if (attached.length > 0 && machine.kubelet) object(`${what} on ${name} with volumes still attached`)
     }
   }
   world.journal.onEntry(watchEntry)

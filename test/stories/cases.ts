@@ -155,6 +155,12 @@ export const stories: Readonly<Record<string, Told>> = {
     arrange: run => leadBy(run, 'cp-1'),
   },
 
+  'slow-static-pods': {
+    title: 'The API server of a control plane starts two minutes after Talos calls the machine ready: the next one waits for it.',
+    cluster: { workers: 0, durations: { staticPods: [2 * MINUTE, 2 * MINUTE] } },
+    spec: { talos },
+  },
+
   'order-and-hold': {
     title: 'cp-3 and wk-2 are asked to go first by label; wk-1 is held.',
     spec: { talos },

@@ -112,6 +112,7 @@ const uncordon: Step = {
       return view.target.before?.cordoned ? kube.unmark(node.value) : kube.uncordon(node.value)
     },
   },
+  settleMs: ({ world }) => world.timing.pollMs,
   deadlineMs: () => CALL_MS,
   failure: 'NodeNotReady',
 }

@@ -157,6 +157,8 @@ const cordon: Step = {
     },
     fatal: mayNotWriteNodes,
   },
+  // Where somebody takes it away again and again, this is no race.
+  settleMs: ({ world }) => world.timing.pollMs,
   deadlineMs: view => since(view, CALL_MS),
   failure: 'NodeNotReady',
 }
