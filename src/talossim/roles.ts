@@ -11,48 +11,62 @@ const LETTERS: Readonly<Record<string, TalosRole>> = {
   M: 'os:meta:writer',
 }
 
-/** Who may call what, a letter per role. Methods that are not named need the admin. */
-const RULES: Readonly<Record<string, string>> = {
-  ...Object.fromEntries(
-    ['Containers', 'CPUFreqStats', 'CPUInfo', 'DiskStats', 'DiskUsage', 'List', 'LoadAvg', 'LogsContainers', 'Memory', 'Mounts', 'Netstat']
-      .concat('NetworkDeviceStats', 'Processes', 'Stats')
-      .map(method => [`/machine.MachineService/${method}`, 'AOR']),
-  ),
-  '/machine.MachineService/ApplyConfiguration': 'A',
-  '/machine.MachineService/Dmesg': 'AOR',
-  '/machine.MachineService/Events': 'AOR',
-  '/machine.MachineService/EtcdMemberList': 'AORB',
-  '/machine.MachineService/EtcdAlarmList': 'AORB',
-  '/machine.MachineService/EtcdAlarmDisarm': 'AO',
-  '/machine.MachineService/EtcdDefragment': 'AO',
-  '/machine.MachineService/EtcdSnapshot': 'AOB',
-  '/machine.MachineService/EtcdStatus': 'AORB',
-  '/machine.MachineService/Hostname': 'AOR',
-  '/machine.MachineService/ImageList': 'AOR',
-  '/machine.MachineService/ImagePull': 'AO',
-  '/machine.MachineService/Logs': 'AOR',
-  '/machine.MachineService/MetaDelete': 'AM',
-  '/machine.MachineService/MetaWrite': 'AM',
-  '/machine.MachineService/PacketCapture': 'AO',
-  '/machine.MachineService/Reboot': 'AO',
-  '/machine.MachineService/Restart': 'AO',
-  '/machine.MachineService/ServiceList': 'AOR',
-  '/machine.MachineService/ServiceRestart': 'AO',
-  '/machine.MachineService/ServiceStart': 'AO',
-  '/machine.MachineService/ServiceStop': 'AO',
-  '/machine.MachineService/Shutdown': 'AO',
-  '/machine.MachineService/SystemStat': 'AOR',
-  '/machine.MachineService/Version': 'AOR',
-  '/machine.ImageService/List': 'AOR',
-  '/machine.ImageService/Pull': 'AO',
-  '/cosi.resource.State/Get': 'AOR',
-  '/cosi.resource.State/List': 'AOR',
-  '/cosi.resource.State/Watch': 'AOR',
+/** Methods by service and by who may call them, a letter per role. What is not named needs the admin. */
+const RULES: Readonly<Record<string, Readonly<Record<string, readonly string[]>>>> = {
+  'machine.MachineService': {
+    AOR: [
+      ...[
+        'Containers',
+        'CPUFreqStats',
+        'CPUInfo',
+        'DiskStats',
+        'DiskUsage',
+        'Dmesg',
+        'Events',
+        'Hostname',
+        'ImageList',
+        'List',
+        'LoadAvg',
+        'Logs',
+      ],
+      ...[
+        'LogsContainers',
+        'Memory',
+        'Mounts',
+        'Netstat',
+        'NetworkDeviceStats',
+        'Processes',
+        'ServiceList',
+        'Stats',
+        'SystemStat',
+        'Version',
+      ],
+    ],
+    AORB: ['EtcdAlarmList', 'EtcdMemberList', 'EtcdStatus'],
+    AOB: ['EtcdSnapshot'],
+    AO: [
+      ...['EtcdAlarmDisarm', 'EtcdDefragment', 'ImagePull', 'PacketCapture', 'Reboot', 'Restart', 'Shutdown'],
+      ...['ServiceRestart', 'ServiceStart', 'ServiceStop'],
+    ],
+    AM: ['MetaDelete', 'MetaWrite'],
+  },
+  'machine.ImageService': { AOR: ['List'], AO: ['Pull'], AORV: ['Verify'] },
+  'cluster.ClusterService': { AOR: ['HealthCheck'] },
+  'storage.StorageService': { AOR: ['Disks'] },
+  'time.TimeService': { AOR: ['Time', 'TimeCheck'] },
+  'inspect.InspectService': { AOR: ['ControllerRuntimeDependencies'] },
+  'cosi.resource.State': { AOR: ['Get', 'List', 'Watch'] },
 }
+
+const BY_PATH: ReadonlyMap<string, string> = new Map(
+  Object.entries(RULES).flatMap(([service, groups]) =>
+    Object.entries(groups).flatMap(([letters, methods]) => methods.map(method => [`/${service}/${method}`, letters] as const)),
+  ),
+)
 
 /** Whether one of these roles may call the method, e.g. `/machine.MachineService/Reboot`. */
 export const mayCall = (roles: ReadonlySet<string>, path: string): boolean =>
-  Array.from(RULES[path] ?? 'A').some(letter => roles.has(LETTERS[letter] ?? ''))
+  Array.from(BY_PATH.get(path) ?? 'A').some(letter => roles.has(LETTERS[letter] ?? ''))
 
 /**
  * The roles of a caller: the Organizations of its certificate. Another machine's apid, known by `os:impersonator`, speaks for its own caller.

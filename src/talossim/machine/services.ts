@@ -1,32 +1,19 @@
 import { MachineService } from '../../../proto/gen/machine/machine_pb.ts'
-import type { Answer, Refusal } from '../../world/answer.ts'
-import { answer, refuse } from '../../world/answer.ts'
-import type { Machine } from '../../world/machine.ts'
-import type { UnaryHandler } from '../call.ts'
+import type { Answer } from '../../world/answer.ts'
+import { answer } from '../../world/answer.ts'
+import { controlService, type ServiceOperation } from '../../world/service-control.ts'
+import type { Call } from '../call.ts'
 import { unary } from '../dispatch.ts'
 
 const methods = MachineService.method
 
-const notDefined = (machine: Machine, id: string): Refusal | undefined =>
-  machine.services.has(id) ? undefined : refuse('Unknown', `service ${JSON.stringify(id)} not defined`)
-
-const refused = (machine: Machine, id: string, operation: string): Answer<never> =>
-  notDefined(machine, id) ?? refuse('Unknown', `service ${JSON.stringify(id)} doesn't support ${operation} operation via API`)
-
-/** Starting one that runs is granted, whatever it is. */
-const serviceStart: UnaryHandler<typeof methods.serviceStart> = ({ machine }, { id }) => {
-  if (machine.services.get(id)?.state !== 'Running') return refused(machine, id, 'start')
-  return answer({ messages: [{ resp: `Service ${JSON.stringify(id)} started` }] })
+const control = ({ site, machine }: Call, id: string, operation: ServiceOperation): Answer<{ messages: { resp: string }[] }> => {
+  const controlled = controlService(site, machine, id, operation)
+  return controlled.ok ? answer({ messages: [{ resp: controlled.value }] }) : controlled
 }
 
-/** Only services of extensions can be stopped, and the world has none. */
-const serviceStop: UnaryHandler<typeof methods.serviceStop> = ({ machine }, { id }) => refused(machine, id, 'stop')
-
-const serviceRestart: UnaryHandler<typeof methods.serviceRestart> = ({ machine }, { id }) =>
-  id === 'kubelet' ? refuse('Unimplemented', 'the simulation restarts no kubelet') : refused(machine, id, 'restart')
-
 export const serviceMethods = {
-  serviceStart: unary(methods.serviceStart, serviceStart),
-  serviceStop: unary(methods.serviceStop, serviceStop),
-  serviceRestart: unary(methods.serviceRestart, serviceRestart),
+  serviceStart: unary(methods.serviceStart, (call, { id }) => control(call, id, 'start')),
+  serviceStop: unary(methods.serviceStop, (call, { id }) => control(call, id, 'stop')),
+  serviceRestart: unary(methods.serviceRestart, (call, { id }) => control(call, id, 'restart')),
 }

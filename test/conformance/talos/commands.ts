@@ -100,7 +100,7 @@ export const commands: Readonly<Record<string, readonly Command[]>> = {
     { run: '-n @cp-1 service etcd stop' },
     { run: '-n @cp-1 service apid restart' },
     { run: '-n @cp-1 service nosuch restart' },
-    { run: '-n @wk-1 service kubelet restart', apart: notYet },
+    { run: '-n @wk-1 service kubelet restart' },
   ],
   etcd: [
     { run: '-n @cp-1 etcd members', sorted: true },
