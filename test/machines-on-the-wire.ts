@@ -11,6 +11,7 @@ import {
   validFor,
 } from '../src/adapters/pki/talos-pki.ts'
 import { writeTalosconfig } from '../src/adapters/talos/talosconfig.ts'
+import type { Access } from '../src/talossim/call.ts'
 import { serveMachines } from '../src/talossim/serve-machines.ts'
 import { createWorld, type World, type WorldOptions } from '../src/world/cluster.ts'
 
@@ -34,7 +35,9 @@ export type Machines = {
 /**
  * @param options.speed So many seconds of the world pass in one of ours. Zero: the world stands still but for what the test advances.
  */
-export async function startMachines(options: Omit<WorldOptions, 'addresses'> & { readonly speed: number }): Promise<Machines> {
+export async function startMachines(
+  options: Omit<WorldOptions, 'addresses'> & { readonly speed: number; readonly kubernetesAdmin?: NonNullable<Access['kubernetesAdmin']> },
+): Promise<Machines> {
   // Files of tests run at the same time: each cluster has a network of its own.
   const network = `127.${between(16, 250)}.${between(0, 250)}`
   const address = (index: number) => `${network}.${11 + index}`
@@ -44,7 +47,14 @@ export async function startMachines(options: Omit<WorldOptions, 'addresses'> & {
   const certificates: Record<string, CertificateAndKey> = {}
   for (const { name, addresses } of world.machines)
     certificates[name] = await createTalosServer({ ca, commonName: name, hosts: addresses, validity })
-  const served = await serveMachines({ world, pki: { acceptedCAs: ca.crt, certificates } })
+  const access: Access = {
+    talosClient: async (roles, ttlMs) => ({
+      ca: ca.crt,
+      ...(await createTalosClient({ ca, roles, validity: validFor(new Date(), ttlMs / hourMs) })),
+    }),
+    ...(options.kubernetesAdmin ? { kubernetesAdmin: options.kubernetesAdmin } : {}),
+  }
+  const served = await serveMachines({ world, access, pki: { acceptedCAs: ca.crt, certificates } })
 
   let last = Date.now()
   const timer = setInterval(() => {

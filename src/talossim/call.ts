@@ -5,8 +5,19 @@ import type { ServerDrain } from '../world/server-drain.ts'
 import type { Site } from '../world/site.ts'
 import type { ResourceStates } from './cosi/states.ts'
 
+/** Credentials that machines hand out. They come from outside, as the authorities do. Texts are PEM. */
+export type Access = {
+  /** An administrator of the cluster's Kubernetes; undefined where there is none. */
+  readonly kubernetesAdmin?: () => Promise<Credentials & { readonly server: string } | undefined>
+  /** A client of the Talos API. */
+  readonly talosClient?: (roles: readonly string[], ttlMs: number) => Promise<Credentials>
+}
+
+export type Credentials = { readonly ca: string; readonly crt: string; readonly key: string }
+
 /** What all machines' servers share. */
 export type Ground = {
+  readonly access?: Access | undefined
   readonly site: Site
   readonly drain: ServerDrain
   readonly resources: ResourceStates

@@ -6,7 +6,7 @@ import { MachineService } from '../../proto/gen/machine/machine_pb.ts'
 import { grpcService } from '../../proto/grpc.ts'
 import type { World } from '../world/cluster.ts'
 import type { Machine } from '../world/machine.ts'
-import type { Ground } from './call.ts'
+import type { Access, Ground } from './call.ts'
 import { createResourceStates } from './cosi/states.ts'
 import { stateMethods } from './cosi/state-service.ts'
 import { imageMethods } from './image-service.ts'
@@ -14,6 +14,7 @@ import { lifecycleMethods } from './lifecycle-service.ts'
 import type { Line, LineState } from './line.ts'
 import { createLine } from './line.ts'
 import { absentMethods } from './machine/absent.ts'
+import { accessMethods } from './machine/access.ts'
 import { actionMethods } from './machine/actions.ts'
 import { configurationMethods } from './machine/apply-configuration.ts'
 import { etcdMaintenanceMethods } from './machine/etcd-maintenance.ts'
@@ -34,6 +35,8 @@ export type MachinesOptions = {
     /** By node name of the machine; its address has to be among the certificate's subject alternative names. */
     readonly certificates: Readonly<Record<string, MachineCertificate>>
   }
+  /** Without it machines give nobody a kubeconfig or talosconfig. */
+  readonly access?: Access
   /** Default 50000, which is also what clients take where they are told nothing. */
   readonly port?: number
   /** Told when a port that a machine needs cannot be opened after its reboot. Default: the error is thrown out of the event loop. */
@@ -72,6 +75,7 @@ const presentMethods = {
   ...etcdMethods,
   ...etcdMaintenanceMethods,
   ...serviceMethods,
+  ...accessMethods,
   ...actionMethods,
   ...configurationMethods,
 }
@@ -96,7 +100,7 @@ export const serveMachines = async (options: MachinesOptions): Promise<ServedMac
   const { site, drain } = options.world
   const port = options.port ?? 50_000
   const resources = createResourceStates(site)
-  const ground: Ground = { site, drain, resources }
+  const ground: Ground = { site, drain, resources, access: options.access }
   const onError =
     options.onError ??
     ((error: unknown): void => {

@@ -7,7 +7,9 @@ import {
   StaticPodStatusSpecSchema,
 } from '../../../proto/gen/talos/resource/definitions/k8s/k8s_pb.ts'
 import type { Machine } from '../../world/machine.ts'
+import { versionOf } from '../../world/machine.ts'
 import { readScalar } from '../../world/machine-config.ts'
+import { isAtLeast } from '../../world/releases.ts'
 import type { Site } from '../../world/site.ts'
 import type { Drawn, ResourceKind } from './kind.ts'
 import { drawn, ipBytes } from './kind.ts'
@@ -29,7 +31,8 @@ const nodeStatus = (site: Site, machine: Machine): readonly Drawn[] => {
     labels: { ...object.metadata.labels },
     annotations: { ...object.metadata.annotations },
   }
-  return [drawn(machine.name, NodeStatusSpecSchema, spec, spec)]
+  const yaml = isAtLeast(versionOf(machine), 1, 13) ? { ...spec, podCIDRs: [] } : spec
+  return [drawn(machine.name, NodeStatusSpecSchema, spec, yaml)]
 }
 
 /** As far as Talos itself looks: phase and readiness of the three pods that the kubelet has reported. */

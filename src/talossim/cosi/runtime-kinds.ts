@@ -157,7 +157,7 @@ export const runtimeKinds: readonly ResourceKind[] = [
     since: 10,
     draw: (_, machine) => {
       const version = versionOf(machine)
-      const spec = isAtLeast(version, 1, 13) ? { version, name: 'Talos' } : { version }
+      const spec = isAtLeast(version, 1, 13) ? { name: 'Talos', version } : { version }
       return [drawn('version', VersionSpecSchema, spec, spec)]
     },
   },

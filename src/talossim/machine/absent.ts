@@ -7,7 +7,6 @@ import { streaming, unary } from '../dispatch.ts'
 
 /** By method: how Talos calls it where it refuses it on a worker. */
 const CONTROL_PLANES_ONLY: Readonly<Record<string, string>> = {
-  kubeconfig: 'kubeconfig',
 }
 const NOT_IN_CONTAINERS: readonly string[] = ['shutdown', 'rollback', 'metaWrite', 'metaDelete']
 

@@ -212,10 +212,10 @@ export const commands: Readonly<Record<string, readonly Command[]>> = {
     { run: '-n @wk-1 logs nosuch' },
     { run: '-n @wk-1 dmesg --tail', lines: 0 },
     { run: '-n @wk-1 image pull registry.k8s.io/nosuch:v1' },
-    { run: '-n @cp-1 kubeconfig -', apart: notYet, see: headOnly },
+    { run: '-n @cp-1 kubeconfig -', see: headOnly },
     { run: '-n @wk-1 kubeconfig never' },
-    { run: '-n @cp-1 config new --roles os:reader role', apart: notYet, see: headOnly },
-    { run: '-n @wk-1 config new --roles os:reader other', apart: notYet },
+    { run: '-n @cp-1 config new --roles os:reader role', see: headOnly },
+    { run: '-n @wk-1 config new --roles os:reader other' },
     { run: '-n @wk-1 wipe disk vda', apart: notYet },
   ],
 }

@@ -3,7 +3,7 @@ import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { createTalosCa } from '../../../src/adapters/pki/talos-pki.ts'
+import { createKubernetesCa, createKubernetesClient, createTalosCa, validFor } from '../../../src/adapters/pki/talos-pki.ts'
 import { type Machines, startMachines } from '../../machines-on-the-wire.ts'
 import { realPart } from '../../real/parts.ts'
 import { ask, configsOf, kubernetesVersion, type Place, recordedAnswers, talosVersion, written } from './answers.ts'
@@ -20,12 +20,19 @@ const roles: Readonly<Record<Person, string>> = {
   worker: 'os:admin',
 }
 
+/** There is no Kubernetes behind these machines. */
+const nobodysAdmin = async () => {
+  const ca = await createKubernetesCa({ from: new Date() })
+  const admin = await createKubernetesClient({ ca, user: 'admin', groups: ['system:masters'], validity: validFor(new Date(), 1) })
+  return { server: 'https://127.0.0.1:1', ca: ca.crt, ...admin }
+}
+
 describe.skipIf('missing' in part)('simulated machines answer talosctl as real ones', () => {
   let machines: Machines
   let place: Place
   beforeAll(async () => {
     machines = await startMachines({
-      ...{ seed: 5, controlPlanes: 3, workers: 1, speed: 1, clusterName: 'home' },
+      ...{ seed: 5, controlPlanes: 3, workers: 1, speed: 1, clusterName: 'home', kubernetesAdmin: nobodysAdmin },
       ...{ talos: talosVersion, kubernetes: kubernetesVersion, platform: 'container' },
     })
     const home = await mkdtemp(join(tmpdir(), 'talosctl-'))
