@@ -2,7 +2,7 @@ import type { TalosOperation } from '../../api/talos-operation.ts'
 import type { TalosMachine } from '../../api/talos-machine.ts'
 import { etcdStep } from '../../core/compatibility/etcd-step.ts'
 import type { Finding } from '../../core/compatibility/table.ts'
-import { talosKernel } from '../../core/compatibility/table.ts'
+import { compatibilityTable, talosKernel, talosMinor, talosRelease } from '../../core/compatibility/table.ts'
 import { talosStep, verdict } from '../../core/compatibility/verdict.ts'
 import type { Checked, Refusal } from '../../core/kind.ts'
 import { sameSchematic } from '../../core/talos-image.ts'
@@ -30,6 +30,8 @@ export const checks = (operation: TalosOperation, world: World): Checked => {
   const spec = specOf(operation)
   const target = parseTarget(spec.version)
   if (!target.ok) return { found: {}, refusals: [refuse('VersionInvalid', target.problem)], notes: [] }
+  // Without machines all that follows would only say the same again in other words.
+  if (world.machines.length === 0) return { found: {}, refusals: registration(operation, world), notes: [] }
 
   const known = world.machines.flatMap((machine): readonly Known[] => {
     const facts = machineFacts(world, machine.metadata.name)
@@ -40,7 +42,7 @@ export const checks = (operation: TalosOperation, world: World): Checked => {
   const refusals = [
     ...registration(operation, world),
     ...unanswered(world),
-    ...(nodes.ok ? identity(world, known, nodes.value) : [faultRefusal('KubernetesUnreachable', nodes.fault)]),
+    ...(nodes.ok ? identity(world, known, nodes.value) : [nodesRefusal(nodes.fault)]),
     ...direction(mine, spec.version),
     ...images(operation, world, mine),
     ...health(mine),
@@ -63,29 +65,32 @@ const overridable = (rule: string, message: string, machine?: string): Refusal =
 const once = (refusals: readonly Refusal[]): readonly Refusal[] =>
   refusals.filter((r, i) => refusals.findIndex(o => o.rule === r.rule && o.message === r.message) === i)
 
-const faultRefusal = (rule: string, fault: Fault): Refusal => {
-  switch (fault.kind) {
-    case 'unauthenticated':
-      return refuse('CredentialRejected', fault.message)
-    case 'forbidden':
-      return refuse('PermissionDenied', fault.message)
-    case 'wrongPeer':
-      return refuse('WrongCluster', fault.message)
-    default:
-      return refuse(rule, fault.message)
+/** What stands between us and the Nodes. */
+const nodesRefusal = (fault: Fault): Refusal => {
+  const rules: Partial<Record<Fault['kind'], string>> = {
+    unauthenticated: 'CredentialRejected',
+    forbidden: 'PermissionDenied',
+    wrongPeer: 'WrongCluster',
   }
+  return refuse(rules[fault.kind] ?? 'KubernetesUnreachable', `The Nodes of the cluster cannot be read: ${sentence(fault.message)}`)
 }
+
+const sentence = (text: string): string => (text.endsWith('.') ? text : `${text}.`)
 
 const registration = (operation: TalosOperation, world: World): readonly Refusal[] => {
   const cluster = world.cluster.metadata.name
   const ready = world.cluster.status.conditions?.find(c => c.type === 'Ready')
   if (ready?.reason === 'DuplicateCluster') return [refuse('DuplicateCluster', ready.message)]
   if (world.machines.length === 0) {
-    const why =
-      ready && ready.status !== 'True' ? ` ${ready.message}` : ' It has not been discovered yet, or its Talos API cannot be reached.'
-    return [
-      refuse(ready?.reason === 'TalosUnreachable' ? 'TalosUnreachable' : 'NoMachines', `TalosCluster ${cluster} has no machines.${why}`),
-    ]
+    if (ready?.reason === 'TalosUnreachable')
+      return [
+        refuse(
+          'TalosUnreachable',
+          `The machines of TalosCluster ${cluster} cannot be discovered: ${sentence(ready.message)} Mend that first; they are then discovered by themselves.`,
+        ),
+      ]
+    const why = ready && ready.status !== 'True' ? sentence(ready.message) : 'It has not been discovered yet; wait for its condition Ready.'
+    return [refuse('NoMachines', `TalosCluster ${cluster} has no machines. ${why}`)]
   }
   if (!world.machines.some(m => isSelected(operation, m))) {
     return [
@@ -99,21 +104,66 @@ const registration = (operation: TalosOperation, world: World): readonly Refusal
 }
 
 /** Every machine has to answer, also those that are not to be touched: a dead one may be the quorum. */
-const unanswered = (world: World): readonly Refusal[] =>
-  world.machines.flatMap(m => {
-    const facts = machineFacts(world, m.metadata.name)
-    if (facts.ok) return []
-    const refusal = faultRefusal('MachineUnreachable', facts.fault)
-    return [
-      refusal.rule === 'MachineUnreachable'
-        ? {
-            ...refusal,
-            machine: m.metadata.name,
-            message: `${m.status.hostname ?? m.metadata.name} (${m.spec.address}) does not answer: ${facts.fault.message}.`,
-          }
-        : refusal,
-    ]
+const unanswered = (world: World): readonly Refusal[] => {
+  const faults = world.machines.flatMap(machine => {
+    const facts = machineFacts(world, machine.metadata.name)
+    return facts.ok ? [] : [{ machine, fault: facts.fault }]
   })
+  const silent = faults.filter(f => accessRule(f.fault) === undefined)
+  const [first] = silent
+  if (first && silent.length > 1 && silent.length === world.machines.length) {
+    return [
+      refuse(
+        'MachineUnreachable',
+        `None of the ${silent.length} machines of ${world.cluster.metadata.name} answers; ${nameIn(first.machine)} (${first.machine.spec.address}): ${sentence(first.fault.message)} Their port 50000 has to be reachable from where Ichor runs, and the talosconfig has to be of this cluster.`,
+      ),
+    ]
+  }
+  return [
+    ...ACCESS.flatMap(rule => access(world, rule, faults)),
+    ...silent.map(({ machine, fault }) =>
+      refuse(
+        'MachineUnreachable',
+        `${nameIn(machine)} (${machine.spec.address}) does not answer: ${sentence(fault.message)} Bring it back first; if it is gone for good, take it out of the cluster and delete its TalosMachine.`,
+        machine.metadata.name,
+      ),
+    ),
+  ]
+}
+
+const nameIn = ({ metadata, status }: TalosMachine): string => status.hostname ?? metadata.name
+
+const ACCESS = ['CredentialRejected', 'PermissionDenied', 'WrongCluster', 'TalosconfigInvalid'] as const
+
+/** What is wrong with our own access, and not with the machine; undefined where it is the machine. */
+const accessRule = ({ kind }: Fault): (typeof ACCESS)[number] | undefined => {
+  if (kind === 'unauthenticated') return 'CredentialRejected'
+  if (kind === 'forbidden') return 'PermissionDenied'
+  if (kind === 'wrongPeer') return 'WrongCluster'
+  return kind === 'notFound' || kind === 'invalid' ? 'TalosconfigInvalid' : undefined
+}
+
+/** One credential serves all machines: what is wrong with it is told once, and not once for each of them. */
+const access = (
+  world: World,
+  rule: (typeof ACCESS)[number],
+  faults: readonly { readonly machine: TalosMachine; readonly fault: Fault }[],
+): readonly Refusal[] => {
+  const [first, ...others] = faults.filter(f => accessRule(f.fault) === rule)
+  if (!first) return []
+  const { name, namespace } = world.cluster.metadata
+  const { talosconfigSecretRef: secret } = world.cluster.spec
+  const where = `the Secret ${namespace}/${secret.name}, key ${secret.key}, that TalosCluster ${name} refers to`
+  const remedies = {
+    CredentialRejected: `Write a fresh talosconfig with the role os:admin into ${where} (\`talosctl config new --roles os:admin\`).`,
+    // Who is denied what is said by the message itself: a role of the talosconfig, or the right to read its Secret.
+    PermissionDenied: '',
+    WrongCluster: `Put the talosconfig of this very cluster into ${where}, or correct the address of the TalosMachine.`,
+    TalosconfigInvalid: `Put a talosconfig with the role os:admin into ${where}.`,
+  }
+  const more = others.some(o => o.fault.message !== first.fault.message) ? ` (and ${others.length} more machines)` : ''
+  return [refuse(rule, `${first.fault.message.replace(/\.$/, '')}${more}. ${remedies[rule]}`.trimEnd())]
+}
 
 const identity = (world: World, known: readonly Known[], nodes: readonly NodeFacts[]): readonly Refusal[] => {
   const twins = (what: string, key: (k: Known) => string): readonly Refusal[] =>
@@ -167,33 +217,48 @@ const unansweredCount = (world: World, known: readonly Known[]): number => world
 const direction = (mine: readonly Known[], version: string): readonly Refusal[] => {
   const target = parseVersion(version)
   if (!target) return []
-  return mine.flatMap(k => {
+  const unknown = mine.filter(k => parseVersion(k.facts.version) === undefined)
+  const newer = mine.filter(k => {
     const running = parseVersion(k.facts.version)
-    if (!running)
-      return [
-        overridable(
-          'VersionUnknown',
-          `${k.name} runs ${k.facts.version}, which is no version that can be compared.`,
-          k.machine.metadata.name,
-        ),
-      ]
-    return compareVersions(running, target) > 0
+    return running !== undefined && compareVersions(running, target) > 0
+  })
+  const [first] = newer
+  return [
+    ...unknown.map(k =>
+      overridable(
+        'VersionUnknown',
+        `${k.name} runs ${k.facts.version}, which is no version that can be compared.`,
+        k.machine.metadata.name,
+      ),
+    ),
+    ...(first
       ? [
           overridable(
             'DowngradeRefused',
-            `${k.name} runs ${k.facts.version}, which is newer than ${version}. Choose a version that is not older than any machine's.`,
-            k.machine.metadata.name,
+            `${version} is older than what runs: ${newer.map(k => `${k.name} ${k.facts.version}`).join(', ')}. Choose a version that is not older than any machine's.`,
+            newer.length === 1 ? first.machine.metadata.name : undefined,
           ),
         ]
-      : []
-  })
+      : []),
+  ]
 }
 
-const images = (operation: TalosOperation, world: World, mine: readonly Known[]): readonly Refusal[] =>
-  mine.flatMap(k => {
+/** Machines of which the same is to be said are named together. */
+const images = (operation: TalosOperation, world: World, mine: readonly Known[]): readonly Refusal[] => {
+  const groups = new Map<string, { readonly refusal: Refusal; readonly others: string[] }>()
+  for (const k of mine) {
     const choice = chooseImage(operation, world, k.machine, k.facts)
-    return choice.ok ? [] : [refuse(choice.rule, choice.message, k.machine.metadata.name)]
-  })
+    if (choice.ok) continue
+    const key = `${choice.rule} ${choice.message.replaceAll(k.name, '')}`
+    const group = groups.get(key)
+    if (!group) groups.set(key, { refusal: refuse(choice.rule, choice.message, k.machine.metadata.name), others: [] })
+    // What names no machine is about none.
+    else if (choice.message.includes(k.name)) group.others.push(k.name)
+  }
+  return [...groups.values()].map(({ refusal, others }) =>
+    others.length === 0 ? refusal : refuse(refusal.rule, `${refusal.message} The same holds for ${others.join(', ')}.`),
+  )
+}
 
 /** A worker that is not ready may be cured by the upgrade; a control plane has to be well before it is taken away. */
 const health = (mine: readonly Known[]): readonly Refusal[] =>
@@ -225,7 +290,16 @@ const unansweredControlPlane = (world: World): boolean => controlPlanesOf(world)
 const combinations = (operation: TalosOperation, world: World, mine: readonly Known[], nodes: readonly NodeFacts[]): readonly Refusal[] => {
   const { version } = specOf(operation)
   const from = [...new Set(mine.map(k => k.facts.version))].filter(v => v !== version)
-  const kubernetes = [...new Set(nodes.map(n => n.kubeletVersion))]
+  if (from.length > 0 && !isInTable(version)) {
+    const known = compatibilityTable.talosMinors.map(m => m.minor)
+    return [
+      overridable(
+        'TalosUnknown',
+        `Talos ${version} is not in the compatibility table, which knows ${known[0]} to ${known.at(-1)}: whether it goes together with what runs is not known. Choose a release of these, or a newer Ichor.`,
+      ),
+    ]
+  }
+  const kubernetes = kubeletVersions(nodes)
   const { addons } = world.facts
   const cilium = addons?.ok ? addons.value.cilium : undefined
   const kernel = talosKernel(version)
@@ -236,6 +310,15 @@ const combinations = (operation: TalosOperation, world: World, mine: readonly Kn
   const findings = [...from.flatMap(v => talosStep(v, version)), ...state, ...etcd]
   return findings.filter(f => f.verdict === 'known-bad' || f.verdict === 'untested').map(f => overridable(ruleOf(f), told(f)))
 }
+
+const isInTable = (version: string): boolean => {
+  const parsed = parseVersion(version)
+  return parsed !== undefined && talosMinor(parsed) !== undefined
+}
+
+/** A Node that no kubelet has reported to says none. */
+const kubeletVersions = (nodes: readonly NodeFacts[]): readonly string[] =>
+  [...new Set(nodes.map(n => n.kubeletVersion))].filter(v => v !== '')
 
 const RULES: Readonly<Record<Finding['pair'], string>> = {
   'Talos step': 'TalosSkew',
@@ -283,6 +366,10 @@ const notes = (operation: TalosOperation, world: World, mine: readonly Known[], 
   if (pending.length === 0 && mine.length > 0) list.push(`All ${mine.length} machines already run ${spec.version}; there is nothing to do.`)
   if (spec.snapshot === 'auto' && controlPlanes.length > 0)
     list.push('No snapshot storage is configured for this cluster, so no etcd snapshot is taken first.')
+  if (pending.length > 0 && isInTable(spec.version) && talosRelease(spec.version) === undefined)
+    list.push(
+      `The compatibility table of ${compatibilityTable.asOf} does not list ${spec.version}; it is judged as the other releases of its minor.`,
+    )
   const only = nodes.length === 1 ? nodes[0] : undefined
   if (only && isOnlySchedulable(nodes, only))
     list.push('Single node: it is neither cordoned nor drained, and the Kubernetes API is away while it reboots.')
@@ -301,7 +388,7 @@ const combinationsOf = (operation: TalosOperation, world: World, nodes: readonly
   const { version } = specOf(operation)
   const { addons } = world.facts
   const cilium = addons?.ok ? addons.value.cilium : undefined
-  return [...new Set(nodes.map(n => n.kubeletVersion))].flatMap(k =>
+  return kubeletVersions(nodes).flatMap(k =>
     verdict({ talos: version, kubernetes: k, kernel: talosKernel(version), ...(cilium ? { cilium } : {}) }),
   )
 }

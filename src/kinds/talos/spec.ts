@@ -13,23 +13,15 @@ export const talosSpec = z.object({
   schematic: matching(64, '^[0-9a-f]{64}$', 'must be an Image Factory schematic id: 64 lower-case hexadecimal digits')
     .optional()
     .meta({ description: 'Image Factory schematic id to move to. Absent: each machine keeps the schematic that it runs.' }),
-  image: text(512)
-    .optional()
-    .meta({
-      description: 'Full installer reference with a tag or a digest, not both. Absent: built from the schematic that each machine runs.',
-    }),
-  rebootMode: z
-    .enum(['default', 'powercycle'])
-    .default('default')
-    .meta({
-      description:
-        'How machines are rebooted. default: by kexec where the machine can. powercycle: through the firmware, which also proves the boot loader.',
-    }),
-  snapshot: z
-    .enum(['auto', 'required', 'skip'])
-    .default('auto')
-    .meta({
-      description:
-        'Whether an etcd snapshot is taken before the first control plane. auto: where the cluster has snapshot storage, with a note where it has none.',
-    }),
+  image: text(512).optional().meta({
+    description: 'Full installer reference with a tag or a digest, not both. Absent: built from the schematic that each machine runs.',
+  }),
+  rebootMode: z.enum(['default', 'powercycle']).default('default').meta({
+    description:
+      'How machines are rebooted. default: by kexec where the machine can. powercycle: through the firmware, which also proves the boot loader.',
+  }),
+  snapshot: z.enum(['auto', 'required', 'skip']).default('auto').meta({
+    description:
+      'Whether an etcd snapshot is taken before the first control plane. auto: where the cluster has snapshot storage, with a note where it has none.',
+  }),
 })
