@@ -1,6 +1,6 @@
 // What may sit at a machine's address and is no machine, or no machine in its right mind. Each speaks just far enough to do its damage.
 import { connect, createServer, type AddressInfo, type Server, type Socket } from 'node:net'
-import { createSecureServer, type Http2SecureServer, type ServerHttp2Stream } from 'node:http2'
+import { createSecureServer, type Http2SecureServer, type IncomingHttpHeaders, type ServerHttp2Stream } from 'node:http2'
 import { createServer as createTlsServer, type TLSSocket } from 'node:tls'
 import { Worker } from 'node:worker_threads'
 import { type CertificateAndKey, createTalosServer, talosPemToNode, validFor } from '../src/adapters/pki/talos-pki.ts'
@@ -62,11 +62,15 @@ export async function startTls(
 }
 
 /** TLS and HTTP/2 as they should be, and then whatever `talk` says on each stream. */
-export async function startHttp2(ca: CertificateAndKey, talk: (stream: ServerHttp2Stream) => void, host = '127.0.0.1'): Promise<BadPeer> {
+export async function startHttp2(
+  ca: CertificateAndKey,
+  talk: (stream: ServerHttp2Stream, headers: IncomingHttpHeaders) => void,
+  host = '127.0.0.1',
+): Promise<BadPeer> {
   const server = createSecureServer({ ...(await keysOf(ca, anHourAgo(), 24, host)), maxSessionMemory: 1_000 })
-  server.on('stream', stream => {
+  server.on('stream', (stream, headers) => {
     stream.on('error', () => {})
-    talk(stream)
+    talk(stream, headers)
   })
   server.on('sessionError', () => {})
   return listening(server, host)

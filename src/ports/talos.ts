@@ -100,6 +100,21 @@ export type Progress = (message: string) => void
 
 export type LongCall = { readonly cancellation: Cancellation; readonly progress: Progress }
 
+/** Takes the next bytes of a snapshot, which are its own only until it has answered; nothing more comes before that. A fault ends the download. */
+export type SnapshotSink = (bytes: Uint8Array) => Promise<Result<void>>
+
+/** What came through, whole: `sha256` is of all of it, in lower-case hexadecimal digits. */
+export type SnapshotDigest = { readonly bytes: number; readonly sha256: string }
+
+export type EtcdSnapshots = {
+  /**
+   * Streams a snapshot of the database of this control plane into the sink, with constant memory. Succeeds only when all of it came and the checksum
+   * at its end is right. Each call begins at the first byte, so a sink is for one call. A fault of the sink is the answer; what the sink
+   * has by then is no snapshot.
+   */
+  readonly snapshot: (address: string, sink: SnapshotSink, call: LongCall) => Promise<Result<SnapshotDigest>>
+}
+
 export type RebootMode = 'default' | 'powercycle' | 'force'
 
 /**

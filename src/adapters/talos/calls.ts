@@ -27,6 +27,8 @@ export type CallOptions = {
   readonly subject?: string
 }
 
+type Each<O extends DescMessage> = (message: MessageShape<O>) => void | 'stop' | Promise<void | 'stop'>
+
 /** Calls to machines, each at its own address (`host` or `host:port`), each with a deadline. Nothing throws. */
 export type Calls = {
   readonly unary: <I extends DescMessage, O extends DescMessage>(
@@ -35,12 +37,15 @@ export type Calls = {
     request: MessageInitShape<I>,
     options?: CallOptions,
   ) => Promise<Result<MessageShape<O>>>
-  /** A server stream, read to its end. `each` may answer `stop`: then the rest is not wanted and the call succeeds. */
+  /**
+   * A server stream, read to its end. `each` may answer `stop`: then the rest is not wanted and the call succeeds. It may take its time with a
+   * promise: nothing more is read meanwhile, and what the machine sends ahead is bounded.
+   */
   readonly stream: <I extends DescMessage, O extends DescMessage>(
     address: string,
     method: DescMethodServerStreaming<I, O>,
     request: MessageInitShape<I>,
-    each: (message: MessageShape<O>) => void | 'stop',
+    each: Each<O>,
     options?: CallOptions,
   ) => Promise<Result<void>>
   /** Takes no new calls; what runs may end, then its connections close. */
@@ -291,7 +296,7 @@ function beginUnary<I extends DescMessage, O extends DescMessage>(
 function beginStream<I extends DescMessage, O extends DescMessage>(
   method: DescMethodServerStreaming<I, O>,
   request: MessageShape<I>,
-  each: (message: MessageShape<O>) => void | 'stop',
+  each: Each<O>,
 ): Begin<void> {
   const { path, requestSerialize, responseDeserialize } = grpcMethod(method)
   return (line, deadline, heard, ended) => {
@@ -302,16 +307,30 @@ function beginStream<I extends DescMessage, O extends DescMessage>(
       isOver = true
       running.cancel()
     }
+    const stop = () => {
+      ended({ value: undefined })
+      leave()
+    }
+    const spoil = (error: unknown) => {
+      ended({ failure: { code: status.INTERNAL, details: `a message of the stream could not be used: ${String(error)}` } })
+      leave()
+    }
+    const goOn = (wish: void | 'stop') => {
+      if (wish === 'stop') stop()
+      else running.resume()
+    }
     running.on('data', (message: MessageShape<O>) => {
       if (isOver) return
       heard()
       try {
-        if (each(message) !== 'stop') return
-        ended({ value: undefined })
+        const wish = each(message)
+        if (wish === 'stop') stop()
+        if (!(wish instanceof Promise)) return
+        running.pause()
+        wish.then(goOn, spoil)
       } catch (error) {
-        ended({ failure: { code: status.INTERNAL, details: `a message of the stream could not be used: ${String(error)}` } })
+        spoil(error)
       }
-      leave()
     })
     // The status may outrun messages that are still buffered; only the end comes after all of them, and it comes after an error too.
     running.on('error', (error: ServiceError) => {

@@ -1,6 +1,6 @@
 import type { Clock } from '../../ports/clock.ts'
 import { failed, ok, type Fault, type Result } from '../../ports/fault.ts'
-import type { Talos } from '../../ports/talos.ts'
+import type { EtcdSnapshots, Talos } from '../../ports/talos.ts'
 import { formatAddress } from './address.ts'
 import { type CallReport, talosCalls } from './calls.ts'
 import { setInstallImage } from './config.ts'
@@ -8,6 +8,7 @@ import { readEtcd } from './etcd.ts'
 import { machineReader } from './machine-facts.ts'
 import { readMembers } from './members.ts'
 import { parseTalosconfig } from './talosconfig.ts'
+import { downloadSnapshot } from './snapshot.ts'
 import { forfeitLeadership, installImage, pullImage, reboot, upgradeLegacy } from './upgrade.ts'
 
 export type TalosConnectionOptions = {
@@ -24,14 +25,15 @@ export type TalosConnectionOptions = {
   readonly probeMs?: number
 }
 
-export type TalosConnection = Talos & {
-  /** Organizations of the client certificate: its roles. */
-  readonly roles: readonly string[]
-  /** Takes no new calls; running ones may end, then the connections close. */
-  readonly close: () => void
-  /** Ends running calls too, as cancelled. */
-  readonly destroy: () => void
-}
+export type TalosConnection = Talos &
+  EtcdSnapshots & {
+    /** Organizations of the client certificate: its roles. */
+    readonly roles: readonly string[]
+    /** Takes no new calls; running ones may end, then the connections close. */
+    readonly close: () => void
+    /** Ends running calls too, as cancelled. */
+    readonly destroy: () => void
+  }
 
 /**
  * The Talos API of the cluster of a talosconfig. Nothing is dialled until a call is made. A talosconfig that cannot be used is a Fault: `invalid`, or
@@ -67,6 +69,7 @@ export function talosConnection(options: TalosConnectionOptions): Result<TalosCo
     upgrade: (address, request) => upgradeLegacy(calls, address, request),
     reboot: (address, mode) => reboot(calls, address, mode),
     forfeitLeadership: address => forfeitLeadership(calls, address),
+    snapshot: (address, sink, call) => downloadSnapshot(calls, address, sink, call),
     setInstallImage: async (address, image) => {
       const set = await setInstallImage(calls, address, image)
       // Also after a failure: it may have come through.
