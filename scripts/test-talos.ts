@@ -47,7 +47,8 @@ if (reason) {
   try {
     process.exitCode = await main()
   } catch (error) {
-    if (!(error instanceof Stopped)) console.log(`\nFailed:\n  ${error instanceof Error ? error.message : String(error)}`)
+    const why = error instanceof Stopped ? `stopped by ${stoppedBy}` : error instanceof Error ? error.message : String(error)
+    console.log(`\nFailed:\n  ${why}`)
     console.log('\n0 passed, 1 failed, 0 skipped')
     process.exitCode = 1
   }

@@ -1,7 +1,6 @@
 // The machines that `npm run test:talos` has started, as its tests reach them.
 import { execFile } from 'node:child_process'
 import { mkdtempSync, readFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { parse } from 'yaml'
@@ -53,8 +52,9 @@ const roles: Readonly<Record<Exclude<Person, 'admin' | 'foreign' | 'worker'>, st
   backup: 'os:etcd:backup',
 }
 
+/** What talosctl writes there goes with the machines. */
 export async function realPlace(): Promise<Place> {
-  const home = mkdtempSync(join(tmpdir(), 'talosctl-'))
+  const home = mkdtempSync(join(state, 'talosctl-'))
   const configs = await configsOf(async person => {
     if (person === 'admin') return officialTalosconfig()
     if (person === 'worker') return talosconfig({ role: 'os:admin', endpoints: [addresses['wk-1']] })

@@ -32,12 +32,24 @@ in_time() { timeout 20 "$here/in.sh" "$@" 2>/dev/null; }
 service() {
   local name=$1
   shift
-  nsenter --net=/run/netns/$netns setsid "$@" >"$state/$name.log" 2>&1 </dev/null &
+  nsenter --net=/run/netns/$netns setsid "$@" >"$state/$name.log" 2>&1 </dev/null 9>&- &
   echo $! >"$state/$name.pid"
+  disown
 }
 
-trap 'code=$?; [ $code = 0 ] || { say "failed, cleaning up (logs: $cache/failed)"; save_logs; "$here/down.sh"; }; exit $code' EXIT
-trap 'exit 130' INT TERM
+# Whatever happens, nothing stays. Where a signal comes, standard error may be redirected.
+exec 9>&2
+stopped=
+tidy_up() {
+  local code=$?
+  exec 2>&9
+  [ $code = 0 ] && exit
+  [ -n "$stopped" ] || { save_logs; say "failed: the logs are in $cache/failed"; }
+  "$here/down.sh"
+  exit $code
+}
+trap tidy_up EXIT
+trap 'stopped=1; exit 130' INT TERM HUP
 save_logs() {
   rm -rf "$cache/failed"
   mkdir -p "$cache/failed"
