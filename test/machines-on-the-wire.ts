@@ -47,6 +47,8 @@ export async function startMachines(
   const certificates: Record<string, CertificateAndKey> = {}
   for (const { name, addresses } of world.machines)
     certificates[name] = await createTalosServer({ ca, commonName: name, hosts: addresses, validity })
+  const nobody = await createTalosCa({ from: validity.notBefore })
+  const maintenance = await createTalosServer({ ca: nobody, commonName: 'maintenance-service.talos.dev', hosts: [], validity })
   const access: Access = {
     talosClient: async (roles, ttlMs) => ({
       ca: ca.crt,
@@ -54,7 +56,7 @@ export async function startMachines(
     }),
     ...(options.kubernetesAdmin ? { kubernetesAdmin: options.kubernetesAdmin } : {}),
   }
-  const served = await serveMachines({ world, access, pki: { acceptedCAs: ca.crt, certificates } })
+  const served = await serveMachines({ world, access, pki: { acceptedCAs: ca.crt, certificates, maintenance } })
 
   let last = Date.now()
   const timer = setInterval(() => {

@@ -1,4 +1,10 @@
-import type { DescMethodClientStreaming, DescMethodServerStreaming, DescMethodUnary, MessageInitShape, MessageShape } from '@bufbuild/protobuf'
+import type {
+  DescMethodClientStreaming,
+  DescMethodServerStreaming,
+  DescMethodUnary,
+  MessageInitShape,
+  MessageShape,
+} from '@bufbuild/protobuf'
 import { create } from '@bufbuild/protobuf'
 import type {
   handleClientStreamingCall,
@@ -14,10 +20,11 @@ import type { MetadataSchema } from '../../proto/gen/common/common_pb.ts'
 import type { Answer, Code, Refusal } from '../world/answer.ts'
 import { answer, refuse } from '../world/answer.ts'
 import type { Machine } from '../world/machine.ts'
-import { versionOf } from '../world/machine.ts'
+import { isInMaintenance, versionOf } from '../world/machine.ts'
 import { isAtLeast } from '../world/releases.ts'
 import type { Call, Ground, StreamHandler, UnaryHandler, UploadHandler } from './call.ts'
 import { until } from './call.ts'
+import { anybody, refusalInMaintenance } from './maintenance.ts'
 import { mayCall, rolesOf } from './roles.ts'
 import { reach, routeOf, valuesOf } from './routing.ts'
 
@@ -103,7 +110,10 @@ const runOn = async <T>(
   if (!machine.apid) return refuse('Unavailable', 'transport is closing')
   const missing = notYetIn(versionOf(machine), path)
   if (missing !== undefined) return refuse('Unimplemented', missing)
-  if (!mayCall(roles, path)) return refuse('PermissionDenied', 'not authorized')
+  const isOpen = isInMaintenance(machine)
+  const closed = isOpen ? refusalInMaintenance(machine, path) : undefined
+  if (closed) return closed
+  if (!isOpen && !mayCall(roles, path)) return refuse('PermissionDenied', 'not authorized')
   const away = new AbortController()
   const over = AbortSignal.any([caller.over, away.signal])
   const broken = Promise.withResolvers<Answer<T>>()
@@ -116,7 +126,7 @@ const runOn = async <T>(
     })
   }
   machine.streams.add(hangUp)
-  const result = await Promise.race([broken.promise, guarded(() => run({ ...ground, machine, roles, over }))])
+  const result = await Promise.race([broken.promise, guarded(() => run({ ...ground, machine, roles: isOpen ? anybody : roles, over }))])
   machine.streams.delete(hangUp)
   // Whatever else the handler began ends with the call.
   away.abort()

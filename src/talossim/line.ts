@@ -5,7 +5,7 @@ import { type Duplex, duplexPair } from 'node:stream'
 export type LineState = 'open' | 'closed' | 'silent'
 
 /** How long answers that are under way may take to leave a process that ends. */
-const LAST_WORDS_MS = 30
+const LAST_WORDS_MS = 100
 
 /** The network in front of a machine's port, below TLS. */
 export type Line = {

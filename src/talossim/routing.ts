@@ -2,6 +2,7 @@ import type { Metadata } from '@grpc/grpc-js'
 import type { Answer, Refusal } from '../world/answer.ts'
 import { answer, refuse } from '../world/answer.ts'
 import type { Machine } from '../world/machine.ts'
+import { isInMaintenance } from '../world/machine.ts'
 import type { Site } from '../world/site.ts'
 import { until } from './call.ts'
 
@@ -33,7 +34,7 @@ const isNameOf = (machine: Machine, target: string): boolean =>
 
 /** What `node` and `nodes` say, under the rules of the endpoint. */
 export const routeOf = (endpoint: Machine, metadata: Metadata, path: string): Answer<Route> => {
-  if (metadata.get('proxyfrom').length > 0) return answer({ to: 'self' })
+  if (metadata.get('proxyfrom').length > 0 || isInMaintenance(endpoint)) return answer({ to: 'self' })
   const node = valuesOf(metadata, 'node')
   const nodes = valuesOf(metadata, 'nodes')
   if (node.length > 1) return refuse('InvalidArgument', 'node metadata must be single-valued')
@@ -55,6 +56,12 @@ export const routeOf = (endpoint: Machine, metadata: Metadata, path: string): An
 const noConnection = (target: string, why: string): Refusal =>
   refuse('Unavailable', `connection error: desc = "transport: Error while dialing: dial tcp ${target}:50000: connect: ${why}"`)
 
+/** A machine in maintenance has a certificate of its own making. */
+const STRANGER = refuse(
+  'Unavailable',
+  'connection error: desc = "transport: authentication handshake failed: tls: failed to verify certificate: x509: certificate signed by unknown authority"',
+)
+
 const isAddress = (target: string): boolean => /^[0-9.]+$/.test(target) || target.includes(':')
 
 /** Connects the endpoint with a machine. Waits for one that is cut off, as TCP would, until the call is over. */
@@ -69,5 +76,6 @@ export const reach = async (site: Site, endpoint: Machine, target: string, over:
   if (!(await until(site, over, () => !machine.cut && !endpoint.cut))) return refuse('DeadlineExceeded', 'context deadline exceeded')
   if (!machine.powered) return noConnection(target, 'no route to host')
   if (!machine.apid) return noConnection(target, 'connection refused')
+  if (isInMaintenance(machine)) return STRANGER
   return answer(machine)
 }

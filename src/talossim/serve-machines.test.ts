@@ -108,7 +108,7 @@ describe('LifecycleService and ImageService', () => {
     expect(await nowhere.ended).toMatchObject({ code: status.INVALID_ARGUMENT })
     const nothing = callStream(cp, lifecycle.upgrade, { containerd, source: { imageName: '' } })
     expect(await nothing.ended).toMatchObject({ code: status.INVALID_ARGUMENT, details: 'installer image name is required' })
-    expect(await refusal(callUnary(cp, machine.rollback, {}))).toMatchObject({ code: status.UNIMPLEMENTED })
+    expect(await refusal(callUnary(cp, machine.rollback, {}))).toMatchObject({ code: status.UNKNOWN, details: 'previous UKI not found' })
   })
 
   test('machines before 1.13 do not know them, whichever machine forwards', async () => {

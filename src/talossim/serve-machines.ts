@@ -3,9 +3,11 @@ import { State } from '../../proto/gen/cosi/resource/state_pb.ts'
 import { ImageService } from '../../proto/gen/machine/image_pb.ts'
 import { LifecycleService } from '../../proto/gen/machine/lifecycle_pb.ts'
 import { MachineService } from '../../proto/gen/machine/machine_pb.ts'
+import { StorageService } from '../../proto/gen/storage/storage_pb.ts'
 import { grpcService } from '../../proto/grpc.ts'
 import type { World } from '../world/cluster.ts'
 import type { Machine } from '../world/machine.ts'
+import { isInMaintenance } from '../world/machine.ts'
 import type { Access, Ground } from './call.ts'
 import { createResourceStates } from './cosi/states.ts'
 import { stateMethods } from './cosi/state-service.ts'
@@ -22,7 +24,9 @@ import { etcdMethods } from './machine/etcd.ts'
 import { eventMethods } from './machine/events.ts'
 import { factMethods } from './machine/facts.ts'
 import { logMethods } from './machine/logs.ts'
+import { powerMethods } from './machine/power.ts'
 import { serviceMethods } from './machine/services.ts'
+import { storageMethods } from './storage-service.ts'
 
 /** What a machine shows, as PEM text. The key may carry Talos' own label, `ED25519 PRIVATE KEY`. */
 export type MachineCertificate = { readonly crt: string; readonly key: string }
@@ -34,6 +38,8 @@ export type MachinesOptions = {
     readonly acceptedCAs: string
     /** By node name of the machine; its address has to be among the certificate's subject alternative names. */
     readonly certificates: Readonly<Record<string, MachineCertificate>>
+    /** Shown in maintenance, to clients that trust nobody. Default: the machine's own, which real ones do not have then. */
+    readonly maintenance?: MachineCertificate
   }
   /** Without it machines give nobody a kubeconfig or talosconfig. */
   readonly access?: Access
@@ -65,6 +71,7 @@ const serverOf = (ground: Ground, endpoint: Machine): Server => {
   add(grpcService(ImageService), imageMethods)
   add(grpcService(LifecycleService), lifecycleMethods)
   add(grpcService(State), stateMethods)
+  add(grpcService(StorageService), storageMethods)
   return server
 }
 
@@ -77,9 +84,16 @@ const presentMethods = {
   ...serviceMethods,
   ...accessMethods,
   ...actionMethods,
+  ...powerMethods,
   ...configurationMethods,
 }
 const machineMethods = { ...absentMethods(new Set(Object.keys(presentMethods))), ...presentMethods }
+
+const pairOf = ({ crt, key }: MachineCertificate): { readonly cert_chain: Buffer; readonly private_key: Buffer } => ({
+  cert_chain: Buffer.from(crt),
+  // OpenSSL refuses Talos' label; what is inside is the usual PKCS#8.
+  private_key: Buffer.from(key.replaceAll(' ED25519 PRIVATE KEY-----', ' PRIVATE KEY-----')),
+})
 
 const stateOf = (machine: Machine): LineState => {
   if (machine.cut) return 'silent'
@@ -87,7 +101,14 @@ const stateOf = (machine: Machine): LineState => {
 }
 
 /** A machine, and how its port was asked to be last. */
-type Served = { readonly machine: Machine; readonly line: Line; readonly server: Server; readonly ended: () => void; state: LineState }
+type Served = {
+  readonly machine: Machine
+  readonly line: Line
+  readonly server: Server
+  readonly ended: () => void
+  state: LineState
+  wasOpen: boolean
+}
 
 /**
  * Serves the Talos API of every machine of a world, each on its own first address, as apid does on port 50000: mutual TLS, roles from the
@@ -111,19 +132,19 @@ export const serveMachines = async (options: MachinesOptions): Promise<ServedMac
     const certificate = options.pki.certificates[machine.name]
     const [host] = machine.addresses
     if (!certificate || host === undefined) throw new Error(`machine ${machine.name} has no ${certificate ? 'address' : 'certificate'}`)
-    // OpenSSL refuses Talos' label; what is inside is the usual PKCS#8.
-    const key = certificate.key.replaceAll(' ED25519 PRIVATE KEY-----', ' PRIVATE KEY-----')
-    const pair = { cert_chain: Buffer.from(certificate.crt), private_key: Buffer.from(key) }
     const server = serverOf(ground, machine)
-    const entrance = server.createConnectionInjector(ServerCredentials.createSsl(Buffer.from(options.pki.acceptedCAs), [pair], true))
-    const line = createLine({ host, port }, connection => entrance.injectConnection(connection))
+    const cas = Buffer.from(options.pki.acceptedCAs)
+    const entrance = server.createConnectionInjector(ServerCredentials.createSsl(cas, [pairOf(certificate)], true))
+    const own = options.pki.maintenance ?? certificate
+    const open = server.createConnectionInjector(ServerCredentials.createSsl(null, [pairOf(own)], false))
+    const line = createLine({ host, port }, connection => (isInMaintenance(machine) ? open : entrance).injectConnection(connection))
     const ended = (): void => {
       // Also told when a cut has lasted long; on the wire it is the client who finds out.
       if (machine.apid) return
       line.hangUp()
       look(one).catch(onError)
     }
-    const one: Served = { machine, line, server, ended, state: 'closed' }
+    const one: Served = { machine, line, server, ended, state: 'closed', wasOpen: false }
     return one
   })
 
@@ -132,6 +153,9 @@ export const serveMachines = async (options: MachinesOptions): Promise<ServedMac
     const { machine, line, ended } = one
     // The set is emptied when apid stops, so this has to be said anew for each life.
     if (machine.apid) machine.streams.add(ended)
+    // Other rules, and another certificate: whoever is connected has to come again.
+    if (one.wasOpen && !isInMaintenance(machine)) line.hangUp()
+    one.wasOpen = isInMaintenance(machine)
     const state = stateOf(machine)
     if (isClosed || state === one.state) return
     one.state = state

@@ -26,6 +26,7 @@ import { installAddons, installWorkload } from './population.ts'
 import type { ServerDrain } from './server-drain.ts'
 import { createServerDrain } from './server-drain.ts'
 import type { Site } from './site.ts'
+import { wipeDisk } from './slots.ts'
 import type { Store } from './store.ts'
 import { createStore } from './store.ts'
 import type { Schedule } from './time.ts'
@@ -36,6 +37,8 @@ export type WorldOptions = {
   readonly seed: number
   readonly controlPlanes: number
   readonly workers: number
+  /** Machines on which nothing is installed: they wait in maintenance for a configuration. Come after the workers. Default 0. */
+  readonly spares?: number
   /** Talos version with `v`, of all machines or by index; default `v1.13.5`. */
   readonly talos?: string | ((index: number) => string)
   /** Default `v1.36.2`. */
@@ -97,7 +100,7 @@ export type World = {
   readonly member: (which: string | number) => Member
   readonly isUp: (machine: Machine) => boolean
   readonly unmet: (machine: Machine) => readonly string[]
-  /** Machines that are not up, or whose etcd member is not connected; of a role if named. */
+  /** Machines with a configuration that are not up, or whose etcd member is not connected; of a role if named. */
   readonly away: (role?: Role) => readonly Machine[]
   readonly evict: (namespace: string, name: string, uid?: string) => Evicted
   readonly addWorkload: (workload: Workload) => void
@@ -171,8 +174,8 @@ export const createWorld = (options: WorldOptions): World => {
 
   const addressOf = options.addresses ?? (index => `10.5.0.${index + 2}`)
   const endpoint = `https://${addressOf(0)}:6443`
-  const add = (index: number, role: Role, count: number): void => {
-    const name = options.names?.(index) ?? `${role === 'controlplane' ? 'cp' : 'wk'}-${count}`
+  const add = (index: number, role: Role, count: number, isSpare = false): void => {
+    const name = options.names?.(index) ?? `${isSpare ? 'new' : role === 'controlplane' ? 'cp' : 'wk'}-${count}`
     const hostname = options.hostnames?.(index) ?? name
     const version = per(options.talos ?? 'v1.13.5', index)
     const schematic = per(options.schematic ?? '', index)
@@ -194,32 +197,38 @@ export const createWorld = (options: WorldOptions): World => {
         extensions: schematic ? (options.extensions ?? []) : [],
         secureBoot: false,
       },
-      config: renderConfig({
-        role,
-        clusterID,
-        clusterName,
-        endpoint,
-        installImage: image,
-        kubernetes,
-        etcdQuotaBytes: options.etcdQuotaBytes,
-      }),
+      config: isSpare
+        ? ''
+        : renderConfig({
+            role,
+            clusterID,
+            clusterName,
+            endpoint,
+            installImage: image,
+            kubernetes,
+            etcdQuotaBytes: options.etcdQuotaBytes,
+          }),
     })
     machines.push(machine)
+    if (isSpare) wipeDisk(machine.disk)
     if (role === 'controlplane') etcd.addMember(options.memberNames?.(index) ?? hostname, `https://${addressOf(index)}:2380`, machine)
   }
   for (let i = 0; i < options.controlPlanes; i++) add(i, 'controlplane', i + 1)
   for (let i = 0; i < options.workers; i++) add(options.controlPlanes + i, 'worker', i + 1)
+  for (let i = 0; i < (options.spares ?? 0); i++) add(options.controlPlanes + options.workers + i, 'worker', i + 1, true)
 
   const api = createApiServer(site)
   const nodes = createNodes(site, api)
-  for (const machine of machines) beRunning(site, machine)
-  for (const machine of machines) nodes.create(machine)
+  const configured = machines.filter(machine => machine.config !== '')
+  for (const machine of configured) beRunning(site, machine)
+  for (const machine of configured) nodes.create(machine)
   followChanges(site)
   publishStatus(site)
   installAddons(site, { cilium: options.cilium, kubeProxy: options.kubeProxy ?? !options.cilium })
   const workloads = keepWorkloads(site, api, nodes)
   for (const workload of options.workloads ?? []) installWorkload(site, workload, machines)
   workloads.pass()
+  for (const machine of machines) powerOn(site, machine)
   schedule.advanceTo(start)
 
   const find = (which: string | number): Machine => {
@@ -260,7 +269,7 @@ export const createWorld = (options: WorldOptions): World => {
     unmet: machine => unmetConditions(site, machine),
     away: role =>
       machines.filter(m => {
-        if (role !== undefined && m.role !== role) return false
+        if (m.config === '' || (role !== undefined && m.role !== role)) return false
         const own = etcd.memberOf(m)
         return !isUp(site, m) || (own !== undefined && !etcd.isConnected(own))
       }),

@@ -8,7 +8,7 @@ import { withoutDigest } from './images.ts'
 import { isAtLeast, parseVersion } from './releases.ts'
 import type { Site } from './site.ts'
 import { later } from './site.ts'
-import { beginInstall, finishInstall } from './slots.ts'
+import { beginInstall, finishInstall, isInstalled } from './slots.ts'
 import type { Ends } from './stream.ts'
 import { openStream } from './stream.ts'
 import type { Cancel } from './time.ts'
@@ -123,6 +123,7 @@ export const install = (site: Site, machine: Machine, image: string, ends: Ends<
   }
   if (!isAtLeast(versionOf(machine), 1, 13)) return fail(refuse('Unimplemented', 'unknown service machine.LifecycleService'))
   if (machine.platform === 'container') return fail(refuse('FailedPrecondition', 'method is not supported in container mode'))
+  if (!isInstalled(machine.disk)) return fail(refuse('FailedPrecondition', 'machine is not installed'))
   if (image === '') return fail(refuse('InvalidArgument', 'installer image name is required'))
   if (machine.installing) return fail(refuse('FailedPrecondition', 'another installation/upgrade is already in progress'))
   if (!machine.images.has(stored(image)))

@@ -148,7 +148,7 @@ export const createMachine = (options: MachineOptions): Machine => ({
 export const versionOf = (machine: Machine): string => runningSlot(machine.disk).version
 
 /** Waits for its first configuration, and answers everybody, but not much. */
-export const isInMaintenance = (machine: Machine): boolean => machine.config === ''
+export const isInMaintenance = (machine: Machine): boolean => machine.configured !== undefined
 
 /** Whether a call from outside gets an answer at all. */
 export const answers = (machine: Machine): boolean => machine.powered && machine.apid && !machine.cut

@@ -57,3 +57,10 @@ export const requestReboot = (site: Site, machine: Machine, mode: RebootMode): A
   )
   return answer({ actorID })
 }
+
+/** A reboot that the machine's owner asked for by way of its configuration: whatever else it does, in a container too, and with no actor. */
+export const rebootForConfig = (site: Site, machine: Machine): void => {
+  site.journal.write(machine.name, 'reboot-requested', 'configuration')
+  const phases = phasesOfReboot(site, machine, 'default', '')
+  startSequence(site, machine, { name: 'reboot', phases, takesOver: true, forced: true }, '')
+}

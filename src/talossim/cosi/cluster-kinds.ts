@@ -12,6 +12,7 @@ import {
   NodeAddressSpecSchema,
   StatusSpecSchema,
 } from '../../../proto/gen/talos/resource/definitions/network/network_pb.ts'
+import { configOnDisk } from '../../world/configuration.ts'
 import type { Machine } from '../../world/machine.ts'
 import { versionOf } from '../../world/machine.ts'
 import { isAtLeast, releaseOf } from '../../world/releases.ts'
@@ -56,9 +57,10 @@ const blockScalar = (text: string): string => {
 const machineConfigs = (machine: Machine): readonly Drawn[] => {
   const version = versionOf(machine)
   const isScalar = isAtLeast(version, 1, 12)
-  return (isAtLeast(version, 1, 10) ? ['persistent', 'v1alpha1'] : ['v1alpha1']).map(id => ({
-    ...drawn(id, MachineConfigSpecSchema, { yamlMarshalled: new TextEncoder().encode(machine.config) }, ''),
-    yaml: isScalar ? blockScalar(machine.config) : machine.config,
+  const texts = [['persistent', configOnDisk(machine)] as const, ['v1alpha1', machine.config] as const]
+  return texts.slice(isAtLeast(version, 1, 10) ? 0 : 1).map(([id, text]) => ({
+    ...drawn(id, MachineConfigSpecSchema, { yamlMarshalled: new TextEncoder().encode(text) }, ''),
+    yaml: isScalar ? blockScalar(text) : text,
     annotations: isScalar ? { 'talos.dev/yaml-spec': '1' } : ({} as Record<string, string>),
   }))
 }
@@ -152,7 +154,7 @@ export const clusterKinds: readonly ResourceKind[] = [
       ['Addresses', '{.addresses}'],
     ],
     since: 0,
-    draw: site => site.machines.map(member),
+    draw: site => site.machines.filter(machine => machine.config !== '').map(member),
   },
   {
     type: 'Identities.cluster.talos.dev',

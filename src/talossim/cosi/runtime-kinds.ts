@@ -25,7 +25,7 @@ import { unmetConditions, versionOf } from '../../world/machine.ts'
 import { readScalar } from '../../world/machine-config.ts'
 import { isAtLeast } from '../../world/releases.ts'
 import type { Site } from '../../world/site.ts'
-import { runningSlot } from '../../world/slots.ts'
+import { isInstalled, runningSlot } from '../../world/slots.ts'
 import type { Drawn, ResourceKind } from './kind.ts'
 import { drawn } from './kind.ts'
 
@@ -118,7 +118,7 @@ const schematic = (machine: Machine): readonly Drawn[] => {
 }
 
 const systemDisk = (machine: Machine): readonly Drawn[] => {
-  if (machine.platform === 'container') return []
+  if (machine.platform === 'container' || !isInstalled(machine.disk)) return []
   const devPath = readScalar(machine.config, ['machine', 'install', 'disk']) ?? '/dev/sda'
   const diskID = devPath.slice(devPath.lastIndexOf('/') + 1)
   return [drawn('system-disk', SystemDiskSpecSchema, { diskId: diskID, devPath }, { diskID, devPath })]

@@ -35,6 +35,14 @@ type Shelf = { readonly bootID: string; readonly held: Map<string, Held>; readon
 
 const EVENTS_KEPT = 100
 
+/** What a machine knows of only by its configuration. */
+const NEED_CONFIG: ReadonlySet<string> = new Set(
+  ['MachineConfigs.config', 'MachineTypes.config', 'Members.cluster', 'Identities.cluster', 'Infos.cluster', 'EtcdMembers.etcd']
+    .concat('EtcdSpecs.etcd', 'Nodenames.kubernetes', 'NodeStatuses.kubernetes', 'NodeIPs.kubernetes', 'StaticPodStatuses.kubernetes')
+    .concat('ImageCacheConfigs.cri')
+    .map(type => `${type}.talos.dev`),
+)
+
 const same = (a: Drawn, b: Drawn): boolean => a.yaml === b.yaml && JSON.stringify(a.annotations) === JSON.stringify(b.annotations)
 
 const resourceOf = (kind: ResourceKind, drawn: Drawn, version: number, created: number, updated: number): Resource =>
@@ -73,7 +81,7 @@ export const createResourceStates = (site: Site): ResourceStates => {
     const now = site.schedule.now()
     const events: ResourceEvent[] = []
     const present = new Set<string>()
-    for (const drawn of kind.draw(site, machine)) {
+    for (const drawn of machine.config === '' && NEED_CONFIG.has(kind.type) ? [] : kind.draw(site, machine)) {
       present.add(drawn.id)
       const held = shelf.held.get(drawn.id)
       if (held && same(held.drawn, drawn)) continue

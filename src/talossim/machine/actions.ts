@@ -24,10 +24,9 @@ const reboot: UnaryHandler<typeof methods.reboot> = ({ site, machine }, request)
 
 const upgrade: UnaryHandler<typeof methods.upgrade> = async ({ site, machine, drain }, request) => {
   const { image, preserve, force, stage } = request
-  if (stage && machine.platform !== 'container') return refuse('Unimplemented', 'the simulation has no staged upgrades')
   const mode = request.rebootMode === UpgradeRequest_RebootMode.POWERCYCLE ? 'powercycle' : 'default'
   const queued = await new Promise<Answer<{ readonly actorID: string }>>(resolve =>
-    requestUpgrade(site, machine, { image, preserve, force, rebootMode: mode }, drain, resolve),
+    requestUpgrade(site, machine, { image, preserve, force, stage, rebootMode: mode }, drain, resolve),
   )
   return queued.ok ? answer({ messages: [{ ack: 'Upgrade request received', actorId: queued.value.actorID }] }) : queued
 }

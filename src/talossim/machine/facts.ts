@@ -17,7 +17,7 @@ const version: UnaryHandler<typeof methods.version> = ({ machine }) => {
       {
         version: { tag: versionOf(machine), sha: 'simulated', goVersion: 'none', os: 'linux', arch },
         platform: { name: platform, mode },
-        features: { rbac: true },
+        ...(machine.config === '' ? {} : { features: { rbac: true } }),
       },
     ],
   })

@@ -3,10 +3,11 @@ import { done, failed, ok } from '../../ports/fault.ts'
 import type { ClusterMember, LongCall, MachineFacts, Talos } from '../../ports/talos.ts'
 import type { Answer, Code, Refusal } from '../answer.ts'
 import type { World } from '../cluster.ts'
+import { setConfig } from '../configuration.ts'
 import { install, pullImage } from '../install.ts'
 import { requestUpgrade } from '../legacy-upgrade.ts'
 import type { Machine } from '../machine.ts'
-import { answers, isReady, unmetConditions, versionOf } from '../machine.ts'
+import { answers, isInMaintenance, isReady, unmetConditions, versionOf } from '../machine.ts'
 import { INSTALL_IMAGE, etcdQuotaOf, readScalar, writeScalar } from '../machine-config.ts'
 import { requestReboot } from '../reboot.ts'
 import { later } from '../site.ts'
@@ -79,6 +80,8 @@ export const createTalos = (world: World, client: Client, credential: Credential
   /** Finds who answers at an address, or waits as long as it takes to find that nobody does. */
   const reach = async (address: string, name: string): Promise<Result<Machine>> => {
     const machine = world.at(address)
+    if (machine && answers(machine) && isInMaintenance(machine))
+      return failed('wrongPeer', `${address}: ${name}: x509: certificate signed by unknown authority`)
     if (machine && answers(machine)) return ok(machine)
     if (machine?.cut) {
       await after(DEADLINE_MS)
@@ -144,13 +147,15 @@ export const createTalos = (world: World, client: Client, credential: Credential
     members: address =>
       call(address, 'members', 'os:reader', false, () =>
         ok(
-          world.machines.map((m): ClusterMember => ({
-            hostname: m.hostname,
-            nodeID: m.nodeID,
-            role: m.role,
-            addresses: [...m.addresses],
-            operatingSystem: `Talos (${versionOf(m)})`,
-          })),
+          world.machines
+            .filter(m => m.config !== '')
+            .map((m): ClusterMember => ({
+              hostname: m.hostname,
+              nodeID: m.nodeID,
+              role: m.role,
+              addresses: [...m.addresses],
+              operatingSystem: `Talos (${versionOf(m)})`,
+            })),
         ),
       ),
     machine: address => call(address, 'machine', 'os:admin', false, machine => ok(factsOf(world, machine, address))),
@@ -210,9 +215,7 @@ export const createTalos = (world: World, client: Client, credential: Credential
           new Promise(resolve => {
             const { life } = machine
             later(site, machine, site.durations.draw('applyConfig'), () => {
-              const changed = writeScalar(machine.config, INSTALL_IMAGE, image)
-              if (changed !== machine.config) site.journal.write(machine.name, 'install-image', image)
-              machine.config = changed
+              setConfig(site, machine, writeScalar(machine.config, INSTALL_IMAGE, image))
               resolve(done)
             })
             // The machine may go down before it has answered.

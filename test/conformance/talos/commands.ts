@@ -173,9 +173,9 @@ export const commands: Readonly<Record<string, readonly Command[]>> = {
     { run: '-n @cp-2 patch mc -p {"machine":{"install":{"image":"example.com/installer:v1.12.2"}}}' },
     { run: '-n @cp-2 patch mc -p {"machine":{"install":{"image":"example.com/installer:v1.12.2"}}}' },
     { run: '-n @cp-2 patch mc --mode no-reboot -p {"machine":{"install":{"image":"example.com/installer:v1.12.3"}}}' },
-    { run: '-n @cp-2 patch mc --mode staged -p {"machine":{"install":{"image":"example.com/installer:v1.12.4"}}}', apart: notYet },
+    { run: '-n @cp-2 patch mc --mode staged -p {"machine":{"install":{"image":"example.com/installer:v1.12.4"}}}' },
     { run: '-n @cp-2 patch mc --mode no-reboot -p {"machine":{"install":{"image":"example.com/installer:v1.12.5"}}}' },
-    { run: '-n @cp-2 patch mc --mode try --timeout 1s -p {"machine":{"nodeLabels":{"example.org/a":"one"}}}', apart: notYet },
+    { run: '-n @cp-2 patch mc --mode try --timeout 1s -p {"machine":{"nodeLabels":{"example.org/a":"one"}}}' },
     { run: '-n @cp-2 patch mc --mode no-reboot -p {"machine":{"env":{"EXAMPLE":"one"}}}', see: cut(/diff:[^]*/g) },
     { run: '-n @cp-2 patch mc --dry-run -p {"machine":{"env":{"EXAMPLE":"one"}}}', see: cut(/Config diff:[^]*/g) },
     {
@@ -202,7 +202,7 @@ export const commands: Readonly<Record<string, readonly Command[]>> = {
     { run: '-n @cp-2 rollback' },
     { run: '-n @cp-2 meta write 0x0a example' },
     { run: '-n @cp-2 meta delete 0x0a' },
-    { run: '-n @wk-1 reset --wait=false --graceful=false --system-labels-to-wipe NOSUCH', apart: notYet },
+    { run: '-n @wk-1 reset --wait=false --graceful=false --system-labels-to-wipe NOSUCH' },
   ],
   files: [
     { run: '-n @wk-1 read /etc/hostname' },
@@ -216,6 +216,6 @@ export const commands: Readonly<Record<string, readonly Command[]>> = {
     { run: '-n @wk-1 kubeconfig never' },
     { run: '-n @cp-1 config new --roles os:reader role', see: headOnly },
     { run: '-n @wk-1 config new --roles os:reader other' },
-    { run: '-n @wk-1 wipe disk vda', apart: notYet },
+    { run: '-n @wk-1 wipe disk vda' },
   ],
 }
