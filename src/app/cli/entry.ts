@@ -20,6 +20,7 @@ const main = async (argv: readonly string[]): Promise<number> => {
     // What is left then are timers and sockets of a world that is over.
     process.exit(code)
   }
+  if (first === 'sim') process.exit(await (await import('../sim/sim.ts')).runSim(rest))
   return (await import('./whole.ts')).runWhole(argv)
 }
 

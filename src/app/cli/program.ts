@@ -40,6 +40,7 @@ export const program = (outside: Outside, start: (shell: Shell) => readonly Comm
   root.addCommand(installCommand(shell))
   root.addCommand(handedOn('controller', 'Run the controller (what the Deployment starts). Its own options: controller --help'))
   root.addCommand(handedOn('demo', 'Run a whole simulated Talos cluster on this machine and upgrade it. Its own options: demo --help'))
+  root.addCommand(handedOn('sim', 'Run simulated Talos machines alone, for other tools to talk to. Its own options: sim --help'))
   root.addCommand(versionCommand(shell))
 
   withExamples(root, shell, [

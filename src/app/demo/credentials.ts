@@ -15,12 +15,15 @@ import { writeTalosconfig } from '../../adapters/talos/talosconfig.ts'
 
 /** Longer than any demo runs; the real ones are renewed by themselves. */
 const SERVER_HOURS = 30 * 24
+const HOUR_MS = 3_600_000
 
 export type TalosCredentials = {
   readonly acceptedCAs: string
   /** By name of the machine. */
   readonly certificates: Readonly<Record<string, CertificateAndKey>>
   readonly talosconfigPath: string
+  /** Signs another client for so long. */
+  readonly talosClient: (roles: readonly string[], ttlMs: number) => Promise<CertificateAndKey & { readonly ca: string }>
 }
 
 type Named = { readonly name: string; readonly address: string }
@@ -51,7 +54,15 @@ export const makeTalosCredentials = async (options: {
     keyPem: admin.key,
   })
   writeFileSync(talosconfigPath, text, { mode: 0o600 })
-  return { acceptedCAs: ca.crt, certificates: Object.fromEntries(certificates), talosconfigPath }
+  return {
+    acceptedCAs: ca.crt,
+    certificates: Object.fromEntries(certificates),
+    talosconfigPath,
+    talosClient: async (roles, ttlMs) => ({
+      ca: ca.crt,
+      ...(await createTalosClient({ ca, roles, validity: validFor(new Date(), ttlMs / HOUR_MS) })),
+    }),
+  }
 }
 
 export type KubernetesCredentials = { readonly ca: string; readonly server: CertificateAndKey; readonly admin: CertificateAndKey }

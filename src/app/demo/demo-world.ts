@@ -29,7 +29,7 @@ export const createDemoWorld = (options: DemoOptions, addresses: readonly string
 }
 
 /** A Kubernetes that this Talos and the next one know. */
-const kubernetesFor = (talos: string): string => {
+export const kubernetesFor = (talos: string): string => {
   const [, minor = 13] = parseVersion(talos) ?? []
   return minor >= 12 ? 'v1.35.4' : `v1.${minor + 22}.4`
 }

@@ -1,6 +1,7 @@
 import { join } from 'node:path'
 import { serveKubernetes } from '../../kubesim/server.ts'
 import type { ServedKubernetes } from '../../kubesim/server.ts'
+import type { CertificateAndKey } from '../../adapters/pki/talos-pki.ts'
 import type { World } from '../../world/cluster.ts'
 import { resources } from '../resources.ts'
 import { makeKubernetesCredentials, writeKubeconfig } from './credentials.ts'
@@ -13,6 +14,8 @@ export type KubernetesSide = {
   readonly about: string
   /** Of an administrator. */
   readonly kubeconfigPath: string
+  /** What a machine's kubeconfig holds; undefined where people have a token only. */
+  readonly admin: (CertificateAndKey & { readonly server: string; readonly ca: string }) | undefined
   /** Whether our resource types have to be installed. */
   readonly needsCrds: boolean
   readonly close: () => Promise<void>
@@ -62,6 +65,7 @@ export const simulatedKubernetes = async (world: World, folder: string, failed: 
     url,
     about: `simulated, as ${world.site.kubernetes()}`,
     kubeconfigPath,
+    admin: { server: url, ca: credentials.ca, ...credentials.admin },
     needsCrds: false,
     close: async () => {
       await stopFollowing()

@@ -1,5 +1,6 @@
 import { parseArgs } from 'node:util'
-import { RELEASE_NAMES, parseVersion } from '../../world/releases.ts'
+import { RELEASE_NAMES } from '../../world/releases.ts'
+import { Problem, machinesOf, numberOf, orProblem, release } from './option-values.ts'
 
 export type ScenarioName = 'happy' | 'image-not-found' | 'controller-killed'
 
@@ -54,16 +55,9 @@ export type ReadOptions =
 
 /** What the command line says, or one sentence of what is wrong with it. */
 export const readOptions = (argv: readonly string[]): ReadOptions => {
-  try {
-    return { ok: true, options: read(argv) }
-  } catch (error) {
-    if (error instanceof Problem || (error as NodeJS.ErrnoException).code?.startsWith('ERR_PARSE_ARGS'))
-      return { ok: false, problem: (error as Error).message.split('. To specify')[0]!.replace(/\n.*/s, '') }
-    throw error
-  }
+  const options = orProblem(() => read(argv))
+  return options instanceof Problem ? { ok: false, problem: options.message } : { ok: true, options }
 }
-
-class Problem extends Error {}
 
 const read = (argv: readonly string[]): DemoOptions | 'help' => {
   const { values } = parseArgs({
@@ -81,15 +75,11 @@ const read = (argv: readonly string[]): DemoOptions | 'help' => {
     },
   })
   if (values.help) return 'help'
-  const [, controlPlanes, workers] = /^(\d{1,3})\+(\d{1,3})$/.exec(values.machines) ?? []
-  if (controlPlanes === undefined || !within(Number(controlPlanes), 1, 7) || !within(Number(workers), 0, 100))
-    throw new Problem(`--machines ${values.machines}: must be 1 to 7 control planes + 0 to 100 workers, for example 3+3`)
   if (!Object.hasOwn(SCENARIOS, values.scenario))
     throw new Problem(`--scenario ${values.scenario}: there are ${Object.keys(SCENARIOS).join(', ')}`)
   const to = release('--to', values.to ?? DEFAULT_TO)
   return {
-    controlPlanes: Number(controlPlanes),
-    workers: Number(workers),
+    ...machinesOf(values.machines),
     from: values.from === undefined ? releaseBefore(to) : release('--from', values.from),
     to,
     scenario: values.scenario as ScenarioName,
@@ -98,25 +88,6 @@ const read = (argv: readonly string[]): DemoOptions | 'help' => {
     once: values.once,
     seed: numberOf('--seed', values.seed, 0, Number.MAX_SAFE_INTEGER),
   }
-}
-
-const within = (value: number, least: number, most: number): boolean => value >= least && value <= most
-
-const numberOf = (option: string, text: string, least: number, most: number): number => {
-  const value = Number(text)
-  if (text.trim() === '' || !within(value, least, most))
-    throw new Problem(`${option} ${text}: must be a number from ${least}${most === Number.MAX_SAFE_INTEGER ? '' : ` to ${most}`}`)
-  return value
-}
-
-/** With or without `v`. Only releases that the simulated registries have. */
-const release = (option: string, text: string): string => {
-  const version = `v${text.replace(/^v/, '')}`
-  if (RELEASE_NAMES.includes(version)) return version
-  const [major, minor] = parseVersion(version) ?? []
-  const near = RELEASE_NAMES.filter(name => name.startsWith(`v${major}.${minor}.`))
-  const known = near.length > 0 ? near : RELEASE_NAMES
-  throw new Problem(`${option} ${text}: the demo knows no such Talos release; it knows ${known[0]} to ${known.at(-1)}`)
 }
 
 const releaseBefore = (to: string): string => {

@@ -8,7 +8,7 @@ import { makeTalosCredentials } from './credentials.ts'
 import { CLUSTER, NAMESPACE, createDemoWorld } from './demo-world.ts'
 import { drive } from './drive.ts'
 import { guideLines, openingLines } from './guide.ts'
-import { simulatedKubernetes } from './kubernetes.ts'
+import { simulatedKubernetes, type KubernetesSide } from './kubernetes.ts'
 import type { DemoOptions } from './options.ts'
 import { scenarios } from './scenarios.ts'
 import type { Screen } from './screen.ts'
@@ -41,9 +41,11 @@ export const play = async ({ options, screen, folder, undo, fail, isOver }: Grou
     endpoints: addresses.slice(0, options.controlPlanes),
     folder,
   })
-  const machines = await serveMachines({ world, pki: credentials, port: TALOS_PORT, onError: fail })
+  let kubernetes: KubernetesSide | undefined
+  const access = { talosClient: credentials.talosClient, kubernetesAdmin: async () => kubernetes?.admin }
+  const machines = await serveMachines({ world, pki: credentials, access, port: TALOS_PORT, onError: fail })
   undo.push(machines.close)
-  const kubernetes = options.realApiServer
+  kubernetes = options.realApiServer
     ? await (await import('./real-kubernetes.ts')).realKubernetes(world, folder, fail)
     : await simulatedKubernetes(world, folder, fail)
   undo.push(kubernetes.close)

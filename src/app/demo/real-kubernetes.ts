@@ -40,6 +40,7 @@ export const realKubernetes = async (world: World, folder: string, failed: (erro
       url: server.url,
       about: `a real kube-apiserver${version.ok ? `, ${version.value}` : ''}`,
       kubeconfigPath,
+      admin: undefined,
       needsCrds: true,
       close,
     }
