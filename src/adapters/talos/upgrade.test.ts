@@ -122,6 +122,26 @@ describe('install', () => {
   const say = (value: string) => ({ progress: { response: { case: 'message' as const, value } } })
   const exit = (value: number) => ({ progress: { response: { case: 'exitCode' as const, value } } })
 
+  test('a bar that grows is one line, told once a percent', async () => {
+    const { talos, address } = await connectTo(
+      serve(LifecycleService, {
+        async *upgrade() {
+          yield say('writing the image\n')
+          for (let step = 0; step <= 1_000; step++) yield say(`\rcopied [${'#'.repeat(step / 100)}] ${(step / 10).toFixed(1)}%`)
+          yield say('\ncopying 100% of nothing else\n')
+          yield exit(0)
+        },
+      }),
+    )
+    const { call, told } = longCall()
+    expect(await talos.install(address, image, call)).toEqual({
+      ok: true,
+      value: { exitCode: 0, lines: ['writing the image', 'copied [##########] 100.0%', 'copying 100% of nothing else'] },
+    })
+    expect(told).toHaveLength(103)
+    expect(told.slice(0, 3)).toEqual(['writing the image', 'copied [] 0.0%', 'copied [] 1.0%'])
+  })
+
   test.each([0, 1, 4])('exit code %i, with the last lines', async code => {
     let asked: unknown
     const { talos, address } = await connectTo(

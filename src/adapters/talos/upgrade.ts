@@ -103,6 +103,7 @@ export async function installImage(
   { cancellation, progress }: LongCall,
 ): Promise<Result<InstallOutcome>> {
   const lines: string[] = []
+  let percent = ''
   let exitCode: number | undefined
   const ended = await calls.stream(
     address,
@@ -112,9 +113,14 @@ export async function installImage(
       if (step?.response.case === 'exitCode') exitCode = step.response.value
       if (step?.response.case !== 'message') return
       for (const line of meaningfulLines(step.response.value)) {
+        // A bar that grows is one line, told when its percentage is another.
+        const isBar = isSameBar(lines.at(-1), line)
+        if (isBar) lines.pop()
         lines.push(line)
         if (lines.length > linesKept) lines.shift()
-        progress(line)
+        const percentNow = percentOf(line)
+        if (!isBar || percentNow !== percent) progress(line)
+        percent = percentNow
       }
     },
     { deadlineMs: installDeadlineMs, cancellation, subject: image },
@@ -126,6 +132,17 @@ export async function installImage(
     'unreachable',
     `${address}: LifecycleService.Upgrade ${image}: the stream ended without an exit code, so how the installer ended is unknown`,
   )
+}
+
+/** Whole percents that a line tells; empty where it tells none. */
+function percentOf(line: string): string {
+  return /\b(100|\d{1,2})(?:\.\d+)? ?%/.exec(line)?.[1] ?? ''
+}
+
+/** Whether two lines differ in nothing but their numbers and what is drawn beside them, and tell a percentage. */
+function isSameBar(before: string | undefined, line: string): boolean {
+  const words = (text: string) => text.replaceAll(/[^\p{L}]+/gu, ' ')
+  return before !== undefined && percentOf(before) !== '' && percentOf(line) !== '' && words(before) === words(line)
 }
 
 function meaningfulLines(output: string): string[] {
