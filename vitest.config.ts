@@ -7,5 +7,8 @@ export default defineConfig({
     exclude: [...configDefaults.exclude, 'test/realtalos/**'],
     // Two cores: the real servers and the simulated machines need one of them.
     maxWorkers: 2,
+    // Bounds for what hangs, not for what is slow: a busy machine is no failure.
+    testTimeout: 60_000,
+    hookTimeout: 120_000,
   },
 })
