@@ -385,9 +385,11 @@ const quorate = ({ controlPlanes, target, purpose, acknowledgeApiOutage }: EtcdG
       c.view.value.status.errors.length === 0,
   ).length
   if (left >= needed) return []
-  // With one or two members no health of the others can help: the Kubernetes API stops while this one is away, and comes back with it.
-  if (n <= 2 && acknowledgeApiOutage) return []
-  if (n <= 2) {
+  // With one or two control planes no health of the others can help: the Kubernetes API stops while this one is away, and comes back with it.
+  // A third one that does not vote yet is another matter: time may mend that.
+  const isSmall = controlPlanes.length <= 2
+  if (isSmall && acknowledgeApiOutage) return []
+  if (isSmall) {
     return [
       object(
         10,
