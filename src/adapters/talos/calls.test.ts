@@ -5,6 +5,7 @@ import { MachineService } from '../../../proto/gen/machine/machine_pb.ts'
 import {
   newTalosCa,
   realClock,
+  type Passage,
   Refusal,
   type Served,
   serve,
@@ -21,7 +22,7 @@ const { method } = MachineService
 
 async function callsWith(
   talosconfig: string,
-  options: { readonly probeMs?: number; readonly reports?: CallReport[]; readonly now?: () => number } = {},
+  options: { readonly probeMs?: number; readonly reports?: CallReport[]; readonly monotonic?: () => number } = {},
 ): Promise<Calls> {
   // An expired certificate is refused when it is read; here it is to expire afterwards.
   const parsed = parseTalosconfig(talosconfig, { now: new Date(0) })
@@ -30,7 +31,7 @@ async function callsWith(
     credential: parsed.value,
     credentialExpires: parsed.value.notAfter,
     credentialBegins: parsed.value.notBefore,
-    clock: realClock,
+    clock: { ...realClock, monotonic: options.monotonic ?? realClock.monotonic },
     onCall: report => options.reports?.push(report),
     ...(options.probeMs === undefined ? {} : { probeMs: options.probeMs }),
   })
@@ -235,6 +236,39 @@ test('a cancellation ends the call, and one that came before starts none', async
     fault: { kind: 'cancelled' },
   })
   await vi.waitFor(() => expect(listeners.size).toBe(0))
+})
+
+test('a machine has one connection, however much is asked of it at once', async () => {
+  const machine = await machineWith([talks])
+  const passage = await startPassage(machine.port)
+  onTestFinished(passage.stop)
+  const calls = await callsWith(admin)
+  let most = 0
+  const asked = Array.from({ length: 200 }, async () => {
+    const answer = await calls.unary(passage.address, method.version, {})
+    most = Math.max(most, passage.open())
+    return answer.ok
+  })
+  expect(new Set(await Promise.all(asked))).toEqual(new Set([true]))
+  expect(most).toBe(1)
+})
+
+test('an address that was not asked for in half an hour is let go when another one comes', async () => {
+  const [one, two] = [await machineWith([talks]), await machineWith([talks])]
+  const [left, other] = [await startPassage(one.port), await startPassage(two.port)]
+  onTestFinished(left.stop)
+  onTestFinished(other.stop)
+  let later = 0
+  const calls = await callsWith(admin, { monotonic: () => performance.now() + later })
+  const isThere = async ({ address }: Passage) => (await calls.unary(address, method.version, {})).ok
+  expect([await isThere(left), await isThere(other)]).toEqual([true, true])
+  later = 1_800_001
+  expect(await isThere(other)).toBe(true)
+  const third = await startPassage(one.port)
+  onTestFinished(third.stop)
+  expect(await isThere(third)).toBe(true)
+  await vi.waitFor(() => expect([left.open(), other.open()]).toEqual([0, 1]))
+  expect(await isThere(left)).toBe(true)
 })
 
 test('a message of more than 32 MiB', async () => {
