@@ -6,8 +6,8 @@ import type { Answer, Refusal } from '../world/answer.ts'
 import { answer, refuse } from '../world/answer.ts'
 import { withoutDigest } from '../world/images.ts'
 import { pullImage } from '../world/install.ts'
-import type { StreamHandler } from './call.ts'
-import { streaming } from './dispatch.ts'
+import type { StreamHandler, UnaryHandler, UploadHandler } from './call.ts'
+import { streaming, unary, uploading } from './dispatch.ts'
 
 const methods = ImageService.method
 
@@ -61,4 +61,26 @@ const pull: StreamHandler<typeof methods.pull> = async ({ site, machine, over },
   return answer(undefined)
 }
 
-export const imageMethods = { list: streaming(methods.list, list), pull: streaming(methods.pull, pull) }
+const remove: UnaryHandler<typeof methods.remove> = ({ machine }, { containerd, imageRef }) => {
+  const refusal = refuseInstance(containerd)
+  if (refusal) return refusal
+  const isGone = machine.images.delete(withoutDigest(imageRef))
+  return isGone ? answer({}) : refuse('NotFound', `image ${JSON.stringify(imageRef)}: not found`)
+}
+
+/** Images of the world are names: nothing can be brought in, and no signature is looked at. */
+const importImage: UploadHandler<typeof methods.import> = async (_, messages) => {
+  for await (const { request } of messages) {
+    const refusal = request.case === 'containerd' ? refuseInstance(request.value) : undefined
+    if (refusal) return refusal
+  }
+  return refuse('Unimplemented', 'the simulation imports no images')
+}
+
+export const imageMethods = {
+  list: streaming(methods.list, list),
+  pull: streaming(methods.pull, pull),
+  import: uploading(methods.import, importImage),
+  remove: unary(methods.remove, remove),
+  verify: unary(methods.verify, () => refuse('Unimplemented', 'the simulation verifies no images')),
+}

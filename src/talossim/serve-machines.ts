@@ -1,8 +1,11 @@
 import { Server, ServerCredentials, type ServiceDefinition, type UntypedServiceImplementation } from '@grpc/grpc-js'
+import { ClusterService } from '../../proto/gen/cluster/cluster_pb.ts'
 import { State } from '../../proto/gen/cosi/resource/state_pb.ts'
+import { InspectService } from '../../proto/gen/inspect/inspect_pb.ts'
 import { ImageService } from '../../proto/gen/machine/image_pb.ts'
 import { LifecycleService } from '../../proto/gen/machine/lifecycle_pb.ts'
 import { MachineService } from '../../proto/gen/machine/machine_pb.ts'
+import { TimeService } from '../../proto/gen/time/time_pb.ts'
 import { StorageService } from '../../proto/gen/storage/storage_pb.ts'
 import { grpcService } from '../../proto/grpc.ts'
 import type { World } from '../world/cluster.ts'
@@ -10,8 +13,10 @@ import type { Machine } from '../world/machine.ts'
 import { isInMaintenance } from '../world/machine.ts'
 import type { Access, Ground } from './call.ts'
 import { createResourceStates } from './cosi/states.ts'
+import { clusterMethods } from './cluster-service.ts'
 import { stateMethods } from './cosi/state-service.ts'
 import { imageMethods } from './image-service.ts'
+import { inspectMethods } from './inspect-service.ts'
 import { lifecycleMethods } from './lifecycle-service.ts'
 import type { Line, LineState } from './line.ts'
 import { createLine } from './line.ts'
@@ -23,9 +28,12 @@ import { etcdMaintenanceMethods } from './machine/etcd-maintenance.ts'
 import { etcdMethods } from './machine/etcd.ts'
 import { eventMethods } from './machine/events.ts'
 import { factMethods } from './machine/facts.ts'
+import { fileMethods } from './machine/files.ts'
 import { logMethods } from './machine/logs.ts'
 import { powerMethods } from './machine/power.ts'
 import { serviceMethods } from './machine/services.ts'
+import { systemMethods } from './machine/system.ts'
+import { timeMethods } from './time-service.ts'
 import { storageMethods } from './storage-service.ts'
 
 /** What a machine shows, as PEM text. The key may carry Talos' own label, `ED25519 PRIVATE KEY`. */
@@ -70,6 +78,9 @@ const serverOf = (ground: Ground, endpoint: Machine): Server => {
   // Machines of every version have them here: apid forwards what it does not know itself, and the target's version decides.
   add(grpcService(ImageService), imageMethods)
   add(grpcService(LifecycleService), lifecycleMethods)
+  add(grpcService(ClusterService), clusterMethods)
+  add(grpcService(TimeService), timeMethods)
+  add(grpcService(InspectService), inspectMethods)
   add(grpcService(State), stateMethods)
   add(grpcService(StorageService), storageMethods)
   return server
@@ -77,6 +88,8 @@ const serverOf = (ground: Ground, endpoint: Machine): Server => {
 
 const presentMethods = {
   ...factMethods,
+  ...fileMethods,
+  ...systemMethods,
   ...logMethods,
   ...eventMethods,
   ...etcdMethods,

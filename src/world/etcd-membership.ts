@@ -71,6 +71,9 @@ const problemOf = (upload: Upload | undefined, skipsHashCheck: boolean): string 
   return upload.problem ?? (skipsHashCheck ? undefined : upload.hashProblem)
 }
 
+/** Some machine has the data of a member. */
+const isBootstrapped = ({ etcd }: Site): boolean => etcd.members().some(m => m.machine !== undefined && etcd.hasData(m.machine))
+
 /**
  * `MachineService.Bootstrap`: makes this machine the only member of a new cluster, empty or from the uploaded snapshot. OK comes before etcd runs; a
  * snapshot that is none shows in the service only.
@@ -80,8 +83,7 @@ export const bootstrapEtcd = (site: Site, machine: Machine, recovery?: { readonl
   if (machine.role !== 'controlplane') return refuse('FailedPrecondition', 'bootstrap can only be performed on a control plane node')
   if (machine.services.get('cri')?.state !== 'Running') return refuse('FailedPrecondition', 'bootstrap is not available yet')
   if (etcd.hasData(machine)) return refuse('AlreadyExists', 'etcd data directory is not empty')
-  if (etcd.members().some(m => m.machine !== undefined && etcd.hasData(m.machine)))
-    return refuse('Unimplemented', 'the simulation has one etcd only, and that exists already')
+  if (isBootstrapped(site)) return refuse('Unimplemented', 'the simulation has one etcd only, and that exists already')
   journal.write(machine.name, 'bootstrap', recovery ? 'from a snapshot' : '')
   setServiceState(site, machine, 'etcd', 'Finished', 'Bootstrap requested')
   setServiceState(site, machine, 'etcd', 'Starting', 'Starting service')
@@ -94,6 +96,8 @@ export const bootstrapEtcd = (site: Site, machine: Machine, recovery?: { readonl
   }
   later(site, machine, durations.draw('etcdStart'), () => {
     uploads.delete(machine)
+    // Another machine was asked, too, and was first.
+    if (isBootstrapped(site)) return startEtcd(site, machine)
     // Members of before are gone: a new cluster begins.
     for (const { id } of [...etcd.members()]) etcd.removeMember(id)
     setServiceState(site, machine, 'etcd', 'Preparing', 'Creating service runner')

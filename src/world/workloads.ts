@@ -27,6 +27,12 @@ export const keepWorkloads = (site: Site, api: ApiServer, nodes: Nodes): { reado
 
   const machineOf = (pod: KubeObject) => machines.find(m => m.name === specOf(pod).nodeName)
   const pods = (): readonly KubeObject[] => store.list(RESOURCE.pods).items
+  const statusesOf = (pod: KubeObject) => (pod.status as { containerStatuses?: readonly object[] }).containerStatuses ?? []
+  const started = (pod: KubeObject) =>
+    ((pod.spec as { containers?: readonly { name: string; image: string }[] }).containers ?? []).map(({ name, image }) => ({
+      ...{ name, image, ready: true, restartCount: 0 },
+      state: { running: { startedAt: timestamp(schedule.now()) } },
+    }))
   const setReady = (pod: KubeObject, ready: boolean): void => {
     const { namespace = '', name } = pod.metadata
     change(store, RESOURCE.pods, namespace, name, now => ({
@@ -34,6 +40,7 @@ export const keepWorkloads = (site: Site, api: ApiServer, nodes: Nodes): { reado
       status: {
         ...(now.status as object),
         ...(ready ? { phase: 'Running', startTime: timestamp(schedule.now()) } : {}),
+        containerStatuses: ready ? started(now) : statusesOf(now).map(container => ({ ...container, ready })),
         conditions: withCondition(now, schedule.now(), { type: 'Ready', status: ready ? 'True' : 'False' }),
       },
     }))

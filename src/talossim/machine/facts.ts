@@ -1,11 +1,10 @@
 import { timestampFromMs } from '@bufbuild/protobuf/wkt'
 import { MachineService } from '../../../proto/gen/machine/machine_pb.ts'
-import { answer, refuse } from '../../world/answer.ts'
-import type { Machine } from '../../world/machine.ts'
+import { answer } from '../../world/answer.ts'
 import { versionOf } from '../../world/machine.ts'
 import type { Service } from '../../world/services.ts'
-import type { StreamHandler, UnaryHandler } from '../call.ts'
-import { streaming, unary } from '../dispatch.ts'
+import type { UnaryHandler } from '../call.ts'
+import { unary } from '../dispatch.ts'
 
 const methods = MachineService.method
 
@@ -45,27 +44,10 @@ const serviceList: UnaryHandler<typeof methods.serviceList> = ({ machine }) => {
   return answer({ messages: [{ services }] })
 }
 
-const FILES: Readonly<Record<string, (machine: Machine) => string>> = {
-  '/proc/sys/kernel/random/boot_id': machine => `${machine.bootID}\n`,
-  '/etc/hostname': machine => `${machine.hostname}\n`,
-}
-
-const read: StreamHandler<typeof methods.read> = async ({ machine }, { path }, send) => {
-  const file = FILES[path]
-  if (file) {
-    send({ bytes: new TextEncoder().encode(file(machine)) })
-    return answer(undefined)
-  }
-  if (Object.keys(FILES).some(known => known.startsWith(`${path.replace(/\/$/, '')}/`)))
-    return refuse('Unknown', 'path must be a regular file')
-  return refuse('NotFound', `stat ${path}: no such file or directory`)
-}
-
 /** What a machine says about itself without changing anything. */
 export const factMethods = {
   version: unary(methods.version, version),
   hostname: unary(methods.hostname, hostname),
   systemStat: unary(methods.systemStat, systemStat),
   serviceList: unary(methods.serviceList, serviceList),
-  read: streaming(methods.read, read),
 }

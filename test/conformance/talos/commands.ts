@@ -32,8 +32,6 @@ const lookup = cut(/(?<=lookup [\w.-]+)(: no such host| on \S+: \w+ udp .*)/g)
 const headOnly = (text: string): string => text.split('\n')[0] ?? ''
 const sizes = cut(/\b\d+(\.\d+)? [kM]?B\b( \([\d.]+%\))?/g, /(?<=  )\d+(?=  )/g, /\b3\.[5-7]\.\d+\b/g)
 
-const notYet = 'not simulated yet'
-
 const get = (type: string, more: Partial<Command> = {}): readonly Command[] => [
   { run: `-n @cp-1 get ${type}`, ...more },
   { run: `-n @cp-1 get ${type} -o yaml`, ...more },
