@@ -6,9 +6,13 @@ import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { type Machines, startMachines } from '../../machines-on-the-wire.ts'
 import { realPart } from '../../real/parts.ts'
+import type {} from './answers.ts'
 
 const part = await realPart('talosctl')
 const program = 'path' in part ? part.path : ''
+
+/** For the last lines of a run. */
+const AS_DOCUMENTED = 'simulated machines and talosctl, as documented'
 
 type Ran = { readonly code: number; readonly out: string; readonly err: string }
 
@@ -64,12 +68,14 @@ describe.skipIf('missing' in part)('talosctl and a cluster', () => {
     ['etcd downgrade cancel', /downgrade cancel success, cluster version 3\.6/],
     ['service kubelet restart', /Service "kubelet" restarted/],
   ]
-  test.each(facts)('%s', { timeout: 30_000 }, async (args, out) => {
+  test.for(facts)('%s', { timeout: 30_000 }, async ([args, out], { task }) => {
+    task.meta.answer = { of: AS_DOCUMENTED, agrees: false }
     expect(await talosctl(0, ...args.split(' '))).toEqual({
       code: 0,
       out: expect.stringMatching(out) as string,
       err: expect.any(String) as string,
     })
+    task.meta.answer = { of: AS_DOCUMENTED, agrees: true }
   })
 
   /** Each with what it is refused with. */
@@ -84,10 +90,12 @@ describe.skipIf('missing' in part)('talosctl and a cluster', () => {
     [3, 'config new never', "code = FailedPrecondition desc = client configuration (talosconfig) can't be generated on worker nodes"],
     [0, 'service kubelet stop', 'service "kubelet" doesn\'t support stop operation via API'],
   ]
-  test.each(refused)('%i %s', { timeout: 30_000 }, async (index, args, err) => {
+  test.for(refused)('%i %s', { timeout: 30_000 }, async ([index, args, err], { task }) => {
+    task.meta.answer = { of: AS_DOCUMENTED, agrees: false }
     const ran = await talosctl(index, ...args.split(' '))
     expect(ran.code).not.toBe(0)
     expect(ran.err + ran.out).toContain(err)
+    task.meta.answer = { of: AS_DOCUMENTED, agrees: true }
   })
 
   test('config new gives another role, of the machines’ authority', { timeout: 30_000 }, async () => {
