@@ -1,4 +1,10 @@
-import type { DescMethodClientStreaming, MessageInitShape, DescMethodServerStreaming, DescMethodUnary, MessageShape } from '@bufbuild/protobuf'
+import type {
+  DescMethodClientStreaming,
+  MessageInitShape,
+  DescMethodServerStreaming,
+  DescMethodUnary,
+  MessageShape,
+} from '@bufbuild/protobuf'
 import type { Answer } from '../world/answer.ts'
 import type { Machine } from '../world/machine.ts'
 import type { ServerDrain } from '../world/server-drain.ts'
@@ -8,7 +14,7 @@ import type { ResourceStates } from './cosi/states.ts'
 /** Credentials that machines hand out. They come from outside, as the authorities do. Texts are PEM. */
 export type Access = {
   /** An administrator of the cluster's Kubernetes; undefined where there is none. */
-  readonly kubernetesAdmin?: () => Promise<Credentials & { readonly server: string } | undefined>
+  readonly kubernetesAdmin?: () => Promise<(Credentials & { readonly server: string }) | undefined>
   /** A client of the Talos API. */
   readonly talosClient?: (roles: readonly string[], ttlMs: number) => Promise<Credentials>
 }

@@ -133,8 +133,7 @@ export const createEtcd = (site: () => Site): Etcd => {
       else if (member.isLearner) {
         setServiceHealth(site(), machine, 'etcd', false, 'etcdserver: rpc not supported for learner')
         probe(member, site().durations.fixed(20_000))
-      }
-      else if (told !== 'unhealthy') {
+      } else if (told !== 'unhealthy') {
         // The failing read takes its time-out; meanwhile the world may have mended.
         later(site(), machine, site().durations.draw('etcdProbeTimeout'), () => {
           if (!member.running) return

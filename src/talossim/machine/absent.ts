@@ -6,8 +6,7 @@ import type { Machine } from '../../world/machine.ts'
 import { streaming, unary } from '../dispatch.ts'
 
 /** By method: how Talos calls it where it refuses it on a worker. */
-const CONTROL_PLANES_ONLY: Readonly<Record<string, string>> = {
-}
+const CONTROL_PLANES_ONLY: Readonly<Record<string, string>> = {}
 const NOT_IN_CONTAINERS: readonly string[] = ['shutdown', 'rollback', 'metaWrite', 'metaDelete']
 
 const refusalOf = (name: string, machine: Machine): Refusal => {
