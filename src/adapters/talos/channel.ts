@@ -37,7 +37,7 @@ const options: ChannelOptions = {
   // As Talos has it on both sides; 4 MiB is the library's own.
   'grpc.max_receive_message_length': 32 * 1024 * 1024,
   // The default of 64 KiB makes a far stream crawl; what waits in it is memory.
-  'grpc-node.flow_control_window': 4 * 1024 * 1024,
+  'grpc-node.flow_control_window': 2 * 1024 * 1024,
   // No keepalive pings: machines keep grpc-go's rule and hang up on a client that pings a quiet connection.
 }
 
