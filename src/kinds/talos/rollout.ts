@@ -108,6 +108,8 @@ const open = (view: View): Opening => {
   const known = machineFacts(world, target.name)
   if (!known.ok) return { wait: `it does not answer: ${known.fault.message}`, reason: 'MachineUnreachable' }
   const facts = known.value
+  // Early in a boot a machine has not read its own identity yet.
+  if (facts.nodeID === '') return { wait: 'it does not tell its Talos node id yet', reason: 'MachineNotReady' }
   if (machine.status.nodeID && machine.status.nodeID !== facts.nodeID) {
     return {
       fail: {
