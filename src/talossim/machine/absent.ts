@@ -5,14 +5,9 @@ import { refuse } from '../../world/answer.ts'
 import type { Machine } from '../../world/machine.ts'
 import { streaming, unary } from '../dispatch.ts'
 
-/** By method: how Talos calls it where it refuses it on a worker. */
-const CONTROL_PLANES_ONLY: Readonly<Record<string, string>> = {}
 const NOT_IN_CONTAINERS: readonly string[] = ['shutdown', 'rollback', 'metaWrite', 'metaDelete']
 
 const refusalOf = (name: string, machine: Machine): Refusal => {
-  const onControlPlanes = CONTROL_PLANES_ONLY[name]
-  if (onControlPlanes !== undefined && machine.role === 'worker')
-    return refuse('Unimplemented', `${onControlPlanes} is only available on control plane nodes`)
   if (NOT_IN_CONTAINERS.includes(name) && machine.platform === 'container')
     return refuse('FailedPrecondition', 'method is not supported in container mode')
   return refuse('Unimplemented', `the simulation has no ${name}`)
