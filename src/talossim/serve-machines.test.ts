@@ -155,11 +155,11 @@ describe('reaching a machine', () => {
     const second = await callUnary(own, state.get, { ...MACHINE_STATUS, id: 'machine' }, { waitForReady: true })
     expect(second.resource?.metadata?.created?.seconds).toBeGreaterThan(first.resource?.metadata?.created?.seconds ?? 0n)
     const later = callStream(own, machine.events, { tailEvents: -1 })
-    await vi.waitFor(() => expect(later.messages.length).toBeGreaterThan(10), 5000)
-    const sequences = later.messages.flatMap(({ data }) =>
-      data?.typeUrl === 'talos/runtime/machine.SequenceEvent' ? [fromBinary(SequenceEventSchema, data.value).sequence] : [],
-    )
-    expect(new Set(sequences)).toEqual(new Set(['initialize', 'install', 'boot']))
+    const sequences = () =>
+      later.messages.flatMap(({ data }) =>
+        data?.typeUrl === 'talos/runtime/machine.SequenceEvent' ? [fromBinary(SequenceEventSchema, data.value).sequence] : [],
+      )
+    await vi.waitFor(() => expect(new Set(sequences())).toEqual(new Set(['initialize', 'install', 'boot'])), 5000)
     later.cancel()
   })
 
@@ -390,7 +390,7 @@ describe('a new machine configuration', () => {
     const cp = await client(0)
     const before = world.machine(0).config
     const changed = `# by hand\n${before.replace(/image: \S*installer\S*/, `image: ${NEW}`)}`
-    expect((await apply(cp, changed, Mode.NO_REBOOT, true)).modeDetails).toContain(`+    image: ${NEW}`)
+    expect((await apply(cp, changed, Mode.NO_REBOOT, true)).modeDetails).toContain(`+        image: ${NEW}`)
     expect(world.machine(0).config).toBe(before)
     expect(await apply(cp, changed, Mode.NO_REBOOT)).toMatchObject({
       mode: Mode.NO_REBOOT,
@@ -405,7 +405,7 @@ describe('a new machine configuration', () => {
   test('that needs a reboot is refused or leads to one, as the mode says', async () => {
     const { world, client } = await start({ speed: 0 })
     const cp = await client(0)
-    const changed = world.machine(0).config.replace('machine:\n', 'machine:\n  env:\n    A: b\n')
+    const changed = world.machine(0).config.replace('machine:\n', 'machine:\n    env:\n        A: b\n')
     expect(await refusal(apply(cp, changed, Mode.NO_REBOOT))).toMatchObject({
       code: status.INVALID_ARGUMENT,
       details: expect.stringContaining('immediate mode') as string,

@@ -101,7 +101,7 @@ const startBoot = (site: Site, machine: Machine): void => {
         if (error === undefined) setStage(site, machine, 'running')
       },
     },
-    site.schedule.random.uuid(),
+    '',
   )
 }
 

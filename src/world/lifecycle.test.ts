@@ -53,6 +53,8 @@ describe('a boot', () => {
     const sequences = events.flatMap(e => (e.type === 'SequenceEvent' ? [`${e.sequence} ${e.action}`] : []))
     expect(sequences).toEqual(['initialize START', 'initialize STOP', 'install START', 'install STOP', 'boot START', 'boot STOP'])
     expect(stagesOf(events)).toEqual(['booting', 'running'])
+    // Nobody asked for it.
+    expect(new Set(events.map(e => e.actorID))).toEqual(new Set(['']))
     expect(phasesOf(events, 'initialize')).toEqual(['systemRequirements', 'earlyServices', 'usb', 'meta', 'config'])
     expect(phasesOf(events, 'install')).toEqual([])
     expect(phasesOf(events, 'boot')).toEqual([
@@ -330,7 +332,7 @@ describe('upgrades and the way back', () => {
       'kexec',
       'reboot',
     ])
-    expect(stagesOf(events)).toEqual(['running', 'upgrading', 'rebooting', 'booting', 'installing', 'booting', 'running'])
+    expect(stagesOf(events)).toEqual(['upgrading', 'rebooting', 'booting', 'installing', 'booting', 'running'])
     expect([...machine.disk.meta.keys()]).toEqual([])
   })
 

@@ -31,7 +31,7 @@ describe('the machine configuration', () => {
     const changed = writeScalar(text, INSTALL_IMAGE, 'factory.talos.dev/metal-installer/x:v1.13.9')
     expect(readScalar(changed, INSTALL_IMAGE)).toBe('factory.talos.dev/metal-installer/x:v1.13.9')
     const differing = changed.split('\n').filter((line, at) => line !== text.split('\n')[at])
-    expect(differing).toEqual(['    image: factory.talos.dev/metal-installer/x:v1.13.9'])
+    expect(differing).toEqual(['        image: factory.talos.dev/metal-installer/x:v1.13.9'])
     expect(writeScalar(text, ['machine', 'nothing', 'there'], 'x')).toBe(text)
   })
 

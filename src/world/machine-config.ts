@@ -1,5 +1,5 @@
 /**
- * The machine configuration as text: small, but real v1alpha1. The world reads and writes single scalars by their path and leaves every other
+ * The machine configuration as text: small, but real v1alpha1, spelled as talosctl spells it. The world reads and writes single scalars by their path and leaves every other
  * line as it is; it needs no YAML reader, and a text that a client wrote back keeps its comments.
  */
 export const renderConfig = (facts: {
@@ -16,22 +16,24 @@ export const renderConfig = (facts: {
     'debug: false',
     'persist: true',
     'machine:',
-    `  type: ${facts.role}`,
-    '  kubelet:',
-    `    image: ghcr.io/siderolabs/kubelet:${facts.kubernetes}`,
-    '  install:',
-    '    disk: /dev/sda',
-    `    image: ${facts.installImage}`,
-    '    wipe: false',
+    `    type: ${facts.role}`,
+    '    token: ""',
+    '    certSANs: []',
+    '    kubelet:',
+    `        image: ghcr.io/siderolabs/kubelet:${facts.kubernetes}`,
+    '    install:',
+    '        disk: /dev/sda',
+    `        image: ${facts.installImage}`,
+    '        wipe: false',
     'cluster:',
-    `  id: ${facts.clusterID}`,
-    '  controlPlane:',
-    `    endpoint: ${facts.endpoint}`,
-    `  clusterName: ${facts.clusterName}`,
+    `    id: ${facts.clusterID}`,
+    '    controlPlane:',
+    `        endpoint: ${facts.endpoint}`,
+    `    clusterName: ${facts.clusterName}`,
   ]
-  if (facts.role === 'controlplane') lines.push('  apiServer:', `    image: registry.k8s.io/kube-apiserver:${facts.kubernetes}`)
+  if (facts.role === 'controlplane') lines.push('    apiServer:', `        image: registry.k8s.io/kube-apiserver:${facts.kubernetes}`)
   if (facts.role === 'controlplane' && facts.etcdQuotaBytes !== undefined)
-    lines.push('  etcd:', '    extraArgs:', `      quota-backend-bytes: "${facts.etcdQuotaBytes}"`)
+    lines.push('    etcd:', '        extraArgs:', `            quota-backend-bytes: "${facts.etcdQuotaBytes}"`)
   return `${lines.join('\n')}\n`
 }
 
