@@ -222,10 +222,9 @@ export const createWorld = (options: WorldOptions): World => {
   const configured = machines.filter(machine => machine.config !== '')
   for (const machine of configured) beRunning(site, machine)
   for (const machine of configured) nodes.create(machine)
-  // What has been so for long is not news.
-  for (const machine of configured) machine.toldStatus = statusOf(site, machine)
+  for (const machine of configured) tellStatus(site, machine)
   followChanges(site)
-  publishStatus(site)
+  site.listen(machine => tellStatus(site, machine))
   installAddons(site, { cilium: options.cilium, kubeProxy: options.kubeProxy ?? !options.cilium })
   const workloads = keepWorkloads(site, api, nodes)
   for (const workload of options.workloads ?? []) installWorkload(site, workload, machines)
@@ -302,16 +301,12 @@ export const createWorld = (options: WorldOptions): World => {
   }
 }
 
-const statusOf = (site: Site, machine: Machine): string => `${machine.stage} ${unmetConditions(site, machine).join('; ')}`
-
-/** Every change of what MachineStatus says is an event of the machine. */
-const publishStatus = (site: Site): void => {
-  site.listen(machine => {
-    if (!machine.apid) return
-    const told = statusOf(site, machine)
-    if (told === machine.toldStatus) return
-    machine.toldStatus = told
-    const unmet = unmetConditions(site, machine)
-    machine.events.publish(site.schedule.now(), '', { type: 'MachineStatusEvent', stage: machine.stage, ready: unmet.length === 0, unmet })
-  })
+/** Tells what MachineStatus says, if that is news. */
+const tellStatus = (site: Site, machine: Machine): void => {
+  if (!machine.apid) return
+  const unmet = unmetConditions(site, machine)
+  const told = `${machine.stage} ${unmet.join('; ')}`
+  if (told === machine.toldStatus) return
+  machine.toldStatus = told
+  machine.events.publish(site.schedule.now(), '', { type: 'MachineStatusEvent', stage: machine.stage, ready: unmet.length === 0, unmet })
 }
