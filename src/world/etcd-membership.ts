@@ -50,6 +50,10 @@ export const startEtcd = (site: Site, machine: Machine): void => {
   if (machine.services.get('etcd')?.state !== 'Preparing') return
   const mayJoin = etcd.hasQuorum() && etcd.leader() !== '' && !machine.cut && !etcd.members().some(m => m.isLearner)
   if (!mayJoin) return void later(site, machine, site.durations.fixed(JOIN_AGAIN_MS), () => startEtcd(site, machine))
+  // A member of that name is this machine as it was before it lost its data.
+  const past = etcd.members().find(m => m.name === machine.hostname && m.machine === undefined)
+  if (past && !takeOut(site, past.id).ok)
+    return void later(site, machine, site.durations.fixed(JOIN_AGAIN_MS), () => startEtcd(site, machine))
   const member = etcd.addMember('', peerURL(machine), machine, true)
   journal.write(machine.name, 'etcd-learner', member.id)
   setServiceState(site, machine, 'etcd', 'Preparing', 'Creating service runner')

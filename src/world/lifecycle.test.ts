@@ -230,6 +230,19 @@ describe('reset', () => {
     expect(w.nodes.isSchedulable('cp-1')).toBe(true)
   })
 
+  it('of EPHEMERAL, not gracefully: what the control plane was stays a member until it joins again', () => {
+    const w = world()
+    const machine = w.machine('cp-1')
+    const { id } = w.member('cp-1')
+    reset(w, machine, { partitions: ['EPHEMERAL'] })
+    pass(w, MINUTE)
+    expect(w.etcd.members().find(m => m.id === id)).toMatchObject({ name: 'cp-1', machine: undefined })
+    pass(w, 10 * MINUTE)
+    expect(w.etcd.members().map(m => m.name)).toEqual(['cp-2', 'cp-3', 'cp-1'])
+    expect(w.member('cp-1').id).not.toBe(id)
+    expect(w.isUp(machine)).toBe(true)
+  })
+
   it('that cannot leave etcd ends as a reboot, with all that was', () => {
     const w = world({ controlPlanes: 2 })
     const machine = w.machine('cp-1')
