@@ -50,7 +50,14 @@ export const openPorts = ({ config, userAgent, namespace, instance, problem, onR
   return {
     client,
     home,
-    connections: { talos: talos.talos, kube: kube.kube },
+    connections: {
+      talos: talos.talos,
+      kube: kube.kube,
+      doubt: cluster => {
+        talos.doubt(cluster)
+        kube.doubt(cluster)
+      },
+    },
     close: () => {
       home.close()
       talos.close()

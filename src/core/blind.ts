@@ -17,6 +17,19 @@ export const decideBlindly = (operation: TalosOperation, refusal: Refusal, now: 
     const left = open.length > 0 ? ` ${open.map(t => t.hostname ?? t.name).join(', ')} could not be closed.` : ''
     return { do: 'record', status: ledger.cancelled(status, now, `Ended without a look at its machines. ${refusal.message}${left}`) }
   }
+  // Machines that are open are half done, which is no refusal: it is told as what it is, and goes on when the cluster is there again.
+  const open = ledger.openTargets(status)
+  if (open.length > 0) {
+    if (metadata.annotations[ANNOTATION.retry] === 'true' && !spec.paused) return { do: 'drop-retry', status: undefined }
+    if (status.failureReason === 'UnfinishedOperation') return { do: 'rest' }
+    const names = open.map(t => t.hostname ?? t.name).join(', ')
+    const message = `${refusal.message} ${names} ${open.length === 1 ? 'is' : 'are'} half done and cannot be looked at. Create it again and resume, and what is open is carried to its end; or cancel.`
+    return {
+      do: 'record',
+      status: ledger.failed(status, now, undefined, 'UnfinishedOperation', message),
+      event: { type: 'Warning', reason: 'UnfinishedOperation', message },
+    }
+  }
   const refused = ledger.refused(
     ledger.checked(status, now, { found: {}, refusals: [refusal], notes: [] }, { override: false, underLock: false }),
     now,

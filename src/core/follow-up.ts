@@ -34,6 +34,8 @@ export const followUps = ({ metadata, spec, status }: TalosOperation, state: Sta
   }
 
   switch (state) {
+    case 'failing':
+      return [watch, resume('run the failed step again, once the cause is mended'), cancel]
     case 'failed':
       return [resume('run the failed step again, once the cause is mended'), cancel]
     case 'refused':

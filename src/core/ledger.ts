@@ -173,7 +173,7 @@ const running = (status: OperationStatus, now: number, history: string): Operati
 /** A step becomes current: its clock starts, acted or not. */
 export const entered = (status: OperationStatus, now: number, name: string, step: Step): OperationStatus =>
   withTarget(status, name, t => ({
-    ...without(t, 'actedAt', 'firstActedAt', 'retryAt', 'fault', 'stableSince', 'attempts'),
+    ...without(t, 'actedAt', 'firstActedAt', 'retryAt', 'fault', 'stableSince', 'attempts', 'message'),
     step: step.name,
     stepStartedAt: iso(now),
     attempts: 0,

@@ -16,6 +16,8 @@ export type State =
   | 'paused'
   /** A step failed. */
   | 'failed'
+  /** A step failed, and other machines that were open then are still carried to their end. */
+  | 'failing'
   /** The checks refused it. */
   | 'refused'
   /** It was asked to go on; the controller has not taken that up yet. */
@@ -32,6 +34,7 @@ export const isAtRest = (state: State): boolean =>
 /** The state that spec, status and annotations add up to. */
 export const stateOf = ({ metadata, spec, status }: TalosOperation): State => {
   const phase = status.phase ?? 'Pending'
+  const hasOpen = (status.machines ?? []).some(m => m.phase === 'Running')
   if (phase === 'Completed') return 'completed'
   if (phase === 'Cancelled') return 'cancelled'
   if (metadata.deletionTimestamp !== undefined) return 'deleting'
@@ -42,11 +45,12 @@ export const stateOf = ({ metadata, spec, status }: TalosOperation): State => {
     if (reason !== undefined) {
       // A retry does not count before the operator's own pause is lifted.
       if (metadata.annotations[ANNOTATION.retry] === 'true' && !spec.paused) return 'resuming'
-      return reason === 'PreflightRefused' ? 'refused' : 'failed'
+      if (reason === 'PreflightRefused') return 'refused'
+      return hasOpen ? 'failing' : 'failed'
     }
     return spec.paused ? 'paused' : 'resuming'
   }
-  if (spec.paused) return (status.machines ?? []).some(m => m.phase === 'Running') ? 'pausing' : 'paused'
+  if (spec.paused) return hasOpen ? 'pausing' : 'paused'
   if (phase === 'Pending') return 'pending'
   return status.waiting ? 'waiting' : 'running'
 }

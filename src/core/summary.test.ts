@@ -140,6 +140,39 @@ const headlines: [string, TalosOperation, string, string][] = [
     'FAILED: InstallFailed on cp-2 in step install, 3m ago. Nothing advances until it is resumed.',
   ],
   [
+    'failed, with others that still move',
+    operation({
+      status: {
+        ...failed,
+        machines: [
+          machine('wk-1', 'Failed', { step: 'install' }),
+          machine('wk-2', 'Running', { step: 'reboot', stepStartedAt: at('14:06:40') }),
+        ],
+      },
+    }),
+    'failing',
+    'FAILED on cp-2: InstallFailed in step install, 3m ago. Still finishing wk-2 in step reboot since 14:06:40 UTC (3m 20s)',
+  ],
+  [
+    'queued with a machine open',
+    operation({
+      status: {
+        phase: 'Paused',
+        failureReason: 'ClusterLockHeld',
+        lock: { lease: 'ichor-home', holder: 'ichor-controller/op/prod/first' },
+        machines: [opened],
+      },
+    }),
+    'queued',
+    'Queued: cp-2 is open; it waits for its lock of cluster home back, held by operation prod/first.',
+  ],
+  [
+    'queued behind somebody unknown',
+    operation({ status: { phase: 'Paused', failureReason: 'ClusterLockHeld', lock: { lease: 'ichor-home', holder: 'somebody' } } }),
+    'queued',
+    'Queued: the lock of cluster home is held by somebody, which is no operation of Ichor.',
+  ],
+  [
     'failed and paused',
     operation({ spec: { paused: true }, status: failed }),
     'failed',
@@ -214,14 +247,15 @@ describe('the summary', () => {
 
   it('lists what is done and what comes next, in order', () => {
     const { done, next, progress } = summarize(operation({ status: { phase: 'Running', machines } }), now)
-    expect({ done, next, progress }).toEqual({ done: ['cp-1'], next: ['cp-3', 'wk-1'], progress: { done: 1, skipped: 1, total: 5 } })
+    expect({ done, next, progress }).toEqual({ done: ['cp-1'], next: ['cp-3', 'wk-1'], progress: { done: 1, skipped: 1, total: 4 } })
   })
 
   it('tells a failure with what was expected and seen, and the commands that continue', () => {
     const { failure, commands, lock } = summarize(operation({ status: failed }), now)
     expect(failure).toEqual({
       reason: 'InstallFailed',
-      explained: 'The installer image could not be pulled in time, or the installer ended with an error. The machine still runs what it ran before.',
+      explained:
+        'The installer image could not be pulled in time, or the installer ended with an error. The machine still runs what it ran before.',
       message: 'expected exit code 0, seen 1: no space left on device',
       machine: 'cp-2',
       step: 'install',
@@ -268,6 +302,20 @@ describe('the summary', () => {
       'REFUSED: one check refused it. No machine was touched and no lock is held.',
       undefined,
     ])
+  })
+
+  it('says how to free a lock that may never be given back', () => {
+    const waits = (machines: Target[], holder: string) =>
+      summarize(
+        operation({
+          status: { phase: 'Paused', failureReason: 'ClusterLockHeld', message: 'm', lock: { lease: 'ichor-home', holder }, machines },
+        }),
+        now,
+      ).detail
+    const hint = 'If nothing holds that lock any more, free it with: kubectl delete lease ichor-home -n prod'
+    expect([waits([opened], 'ichor-controller/op/prod/first'), waits([], 'somebody'), waits([], 'ichor-controller/op/prod/first')]).toEqual(
+      [hint, hint, 'm'],
+    )
   })
 
   it('offers nothing once it is over', () => {

@@ -1,5 +1,5 @@
 import { formatDuration } from '../api/duration.ts'
-import { ANNOTATION, operationHolder } from '../api/names.ts'
+import { ANNOTATION, leaseName, operationHolder } from '../api/names.ts'
 import type { Phase } from '../api/phases.ts'
 import { isFinished } from '../api/phases.ts'
 import type { Reason } from '../api/reasons.ts'
@@ -51,6 +51,7 @@ export type Summary = {
   readonly open: readonly OpenMachine[]
   readonly waiting: { readonly for: string; readonly since: Moment; readonly until: Moment | undefined } | undefined
   readonly lock: { readonly holder: string; readonly isOurs: boolean; readonly since: Moment | undefined } | undefined
+  /** `total` are the machines to work on: those that were skipped are not among them. */
   readonly progress: { readonly done: number; readonly skipped: number; readonly total: number }
   readonly done: readonly string[]
   /** In the order in which they will be touched. */
@@ -141,13 +142,15 @@ const headlineOf = (operation: TalosOperation, state: State, facts: Facts, now: 
     case 'waiting':
       return waitingText(facts, now)
     case 'queued':
-      return `Queued: the lock of cluster ${operation.spec.clusterRef.name} is held by ${holderText(facts.lock?.holder ?? 'another operation')}. It starts by itself when that one finishes.`
+      return queuedText(operation.spec.clusterRef.name, facts)
     case 'pausing':
       return `Pausing, once this is finished: ${open.map(m => openText(m, now)).join('; ')}`
     case 'paused':
       return status.failureReason !== undefined && status.failureReason !== 'ClusterLockHeld'
         ? `PAUSED by its operator, after ${status.failureReason}. Nothing advances until it is resumed.`
         : 'PAUSED by its operator. Nothing advances until it is resumed.'
+    case 'failing':
+      return `FAILED${failure?.machine ? ` on ${failure.machine}` : ''}: ${status.failureReason}${failure?.step ? ` in step ${failure.step}` : ''}${failure?.when ? `, ${ago(failure.when)}` : ''}. Still finishing ${open.map(m => openText(m, now)).join('; ')}`
     case 'failed':
       return `FAILED: ${status.failureReason}${failure?.machine ? ` on ${failure.machine}` : ''}${failure?.step ? ` in step ${failure.step}` : ''}${failure?.when ? `, ${ago(failure.when)}` : ''}. Nothing advances until it is resumed.`
     case 'refused': {
@@ -172,13 +175,28 @@ const headlineOf = (operation: TalosOperation, state: State, facts: Facts, now: 
   }
 }
 
+const queuedText = (cluster: string, facts: Facts): string => {
+  const { open, lock } = facts
+  const holder = holderText(lock?.holder || 'another operation')
+  if (open.length > 0)
+    return `Queued: ${open.map(m => m.name).join(', ')} ${open.length === 1 ? 'is' : 'are'} open; it waits for its lock of cluster ${cluster} back, held by ${holder}.`
+  if (mayWaitInVain(facts)) return `Queued: the lock of cluster ${cluster} is held by ${holder}, which is no operation of Ichor.`
+  return `Queued: the lock of cluster ${cluster} is held by ${holder}. It starts by itself when that one finishes.`
+}
+
+/** It lost its lock to somebody, or somebody holds it who is no operation: that lock is not given back as a matter of course. */
+const mayWaitInVain = ({ open, lock }: Facts): boolean =>
+  open.length > 0 || (lock !== undefined && lock.holder !== '' && holderText(lock.holder) === lock.holder)
+
 // The operation's own sentence, unless the headline has said it.
-const detailOf = ({ status }: TalosOperation, state: State, facts: Facts): string => {
+const detailOf = ({ metadata, spec, status }: TalosOperation, state: State, facts: Facts): string => {
   const message = status.message ?? ''
   if (state === 'pending' || state === 'completed') return facts.progress.total > 0 ? message : ''
   const told = [facts.failure?.message, ...facts.open.map(m => m.message)]
   if (state === 'waiting' || told.some(text => text && (message.includes(text) || text.includes(message)))) return ''
   if (state === 'running' && facts.open.length === 0) return ''
+  if (state === 'queued' && mayWaitInVain(facts))
+    return `If nothing holds that lock any more, free it with: kubectl delete lease ${leaseName(spec.clusterRef.name)} -n ${metadata.namespace}`
   return message
 }
 
@@ -234,7 +252,7 @@ const progressOf = ({ status }: TalosOperation): Summary['progress'] => {
   return {
     done: machines.filter(m => m.phase === 'Completed').length,
     skipped: machines.filter(m => m.phase === 'Skipped').length,
-    total: machines.length,
+    total: machines.filter(m => m.phase !== 'Skipped').length,
   }
 }
 

@@ -4,6 +4,7 @@ import type { Kind } from '../core/kind.ts'
 import { MINUTE, restartStory } from '../storm/restart-story.ts'
 import { restartKind } from '../storm/restart-kind.ts'
 import { CLUSTER, NAMESPACE } from '../storm/story.ts'
+import { registerCluster } from '../world/ports/connections.ts'
 import { ICHOR } from '../world/ports/home.ts'
 
 const HOUR = 60 * MINUTE
@@ -135,9 +136,21 @@ describe('what cannot be looked at', () => {
     story.restart('a')
     await story.until('the installer runs', () => story.world.journal.of('install-began').length === 1)
     story.world.store.remove(ICHOR.clusters, NAMESPACE, CLUSTER)
-    await story.until('it is refused', () => story.status('a').failureReason === 'PreflightRefused', MINUTE)
+    await story.until('it says what is half done', () => story.status('a').failureReason === 'UnfinishedOperation', MINUTE)
+    expect(story.status('a').message).toMatch(/There is no TalosCluster .* half done and cannot be looked at/)
     story.remove('a')
     await story.until('it is gone', () => story.operation('a') === undefined, MINUTE)
+  })
+
+  it('a cluster that was deleted under a running operation and created again is gone on with', async () => {
+    const story = await restartStory()
+    story.restart('a')
+    await story.until('the installer runs', () => story.world.journal.of('install-began').length === 1)
+    story.world.store.remove(ICHOR.clusters, NAMESPACE, CLUSTER)
+    await story.until('it says what is half done', () => story.status('a').failureReason === 'UnfinishedOperation', MINUTE)
+    registerCluster(story.world, { namespace: NAMESPACE, name: CLUSTER })
+    story.edit('a', { annotations: { [ANNOTATION.retry]: 'true' } })
+    await story.until('it is completed', () => story.status('a').phase === 'Completed')
   })
 
   it('a kind that throws stops only its own operation, with an id, and rests', async () => {

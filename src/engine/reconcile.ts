@@ -49,6 +49,8 @@ export const reconcile = async (engine: Reconciler, key: Key): Promise<Next> => 
     if (settled) return settled
     const world = await observe(engine, operation, cluster.value, engine.longActs.running(operation.metadata.uid))
     if (!world.ok) return unread(engine, key, world.fault)
+    // What is checked is what is there now, not what was there a moment ago.
+    if (operation.status.preflight === undefined) engine.connections.doubt(cluster.value)
     const decided = await lookAndDecide(engine, kind, operation, world.value)
     return await perform(engine, operation, decided.world, decided.decision)
   } catch (error) {

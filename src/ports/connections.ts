@@ -11,4 +11,6 @@ import type { Talos } from './talos.ts'
 export type Connections = {
   readonly talos: (cluster: TalosCluster) => Promise<Result<Talos>>
   readonly kube: (cluster: TalosCluster) => Promise<Result<Kube>>
+  /** Its Secrets are believed no longer: the next connection reads them anew. Asked before checks, so that they see what is there now. */
+  readonly doubt: (cluster: TalosCluster) => void
 }

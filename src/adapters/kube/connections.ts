@@ -23,6 +23,8 @@ export type KubeConnectionsOptions = {
 export type KubeConnections = {
   /** The half of `Connections` that is about Kubernetes. */
   readonly kube: (cluster: TalosCluster) => Promise<Result<Kube>>
+  /** As `Connections.doubt`. */
+  readonly doubt: (cluster: TalosCluster) => void
   readonly close: () => void
 }
 
@@ -30,6 +32,8 @@ export type KubeConnections = {
 const RECHECK_MS = 15_000
 
 type Open = { readonly hash: string; readonly transport: Transport; readonly kube: Kube; checkedAt: number; isDoubtful: boolean }
+
+const keyOf = (...parts: readonly string[]): string => JSON.stringify(parts)
 
 /** One connection for each TalosCluster with a kubeconfig of its own, kept until the content of its Secret changes. */
 export const kubeConnections = (options: KubeConnectionsOptions): KubeConnections => {
@@ -45,7 +49,7 @@ export const kubeConnections = (options: KubeConnectionsOptions): KubeConnection
 
   const connect = async (cluster: TalosCluster, name: string, entry: string): Promise<Result<Kube>> => {
     const { namespace } = cluster.metadata
-    const key = JSON.stringify([namespace, name, entry])
+    const key = keyOf(namespace, name, entry)
     const known = open.get(key)
     if (known && !known.isDoubtful && clock.monotonic() - known.checkedAt < RECHECK_MS) return ok(known.kube)
 
@@ -98,12 +102,16 @@ export const kubeConnections = (options: KubeConnectionsOptions): KubeConnection
   }
 
   return {
+    doubt: ({ metadata, spec: { kubeconfigSecretRef: reference } }) => {
+      const known = reference && open.get(keyOf(metadata.namespace, reference.name, reference.key || 'kubeconfig'))
+      if (known) known.isDoubtful = true
+    },
     kube: cluster => {
       const reference = cluster.spec.kubeconfigSecretRef
       if (!reference) return Promise.resolve(ok(own))
       // The server fills in the default; an object of an older CRD may lack it.
       const entry = reference.key || 'kubeconfig'
-      const key = JSON.stringify([cluster.metadata.namespace, reference.name, entry])
+      const key = keyOf(cluster.metadata.namespace, reference.name, entry)
       const underway = opening.get(key)
       if (underway) return underway
       const started = connect(cluster, reference.name, entry).finally(() => opening.delete(key))

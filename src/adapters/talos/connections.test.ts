@@ -93,6 +93,15 @@ test('is read once in a while, and asked for by many at once', async () => {
   expect(four.ok && one.ok && four.value === one.value).toBe(true)
 })
 
+test('is read at once where it is doubted, so that checks see a Secret that is gone', async () => {
+  const { talos, doubt } = connections()
+  await talos(cluster)
+  answer = failed('notFound', 'secrets "prod-talos" not found')
+  expect((await talos(cluster)).ok).toBe(true)
+  doubt(cluster)
+  expect(await talos(cluster)).toMatchObject({ ok: false, fault: { kind: 'notFound' } })
+})
+
 test('works on while the API server is away, but not without its Secret', async () => {
   const made = connections()
   await made.talos(cluster)

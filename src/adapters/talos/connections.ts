@@ -16,6 +16,8 @@ export type TalosConnectionsOptions = {
 export type TalosConnections = {
   /** As `Connections.talos`. */
   readonly talos: (cluster: TalosCluster) => Promise<Result<Talos>>
+  /** As `Connections.doubt`. */
+  readonly doubt: (cluster: TalosCluster) => void
   /** The cluster is gone. */
   readonly forget: (cluster: Key) => void
   /** Ends all calls and closes all connections. */
@@ -92,6 +94,10 @@ export function talosConnections({ secret, clock, onCall }: TalosConnectionsOpti
       const started = open(cluster).finally(() => opening.delete(id))
       opening.set(id, started)
       return started
+    },
+    doubt: cluster => {
+      const known = kept.get(idOf(keyOf(cluster)))
+      if (known) known.readUntil = -Infinity
     },
     forget: key => {
       kept.get(idOf(key))?.connection.close()
