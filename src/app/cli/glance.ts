@@ -29,7 +29,7 @@ export const glanceLines = (
 
   lines.push('')
   if (summary.lock) lines.push(`Lock      ${lockText(summary, now)}`)
-  if (summary.progress.total > 0) lines.push(`Progress  ${progressText(summary)}`)
+  if (summary.progress.total + summary.progress.skipped > 0) lines.push(`Progress  ${progressText(summary)}`)
   if (summary.next.length > 0 && summary.state !== 'cancelled') lines.push(`Next      ${nextText(summary.next)}`)
   for (const note of summary.notes) lines.push(`Note      ${note}`)
 
@@ -50,6 +50,7 @@ const MARKS: Readonly<Record<State, string>> = {
   pausing: '‖',
   paused: '‖',
   failed: '✗',
+  failing: '✗',
   refused: '✗',
   resuming: '▶',
   cancelling: '■',
@@ -61,6 +62,7 @@ const MARKS: Readonly<Record<State, string>> = {
 export const stateColor = (state: State, colors: Colors): ((text: string) => string) => {
   switch (state) {
     case 'failed':
+    case 'failing':
     case 'refused':
       return colors.red
     case 'paused':
@@ -113,7 +115,8 @@ const lockText = ({ lock, cluster }: Summary, now: number): string => {
 
 const progressText = ({ progress: { done, skipped, total } }: Summary): string => {
   const width = 24
-  const full = Math.round(((done + skipped) / total) * width)
+  // A status that says more than its total must not break the picture.
+  const full = total > 0 ? Math.round(Math.min(1, done / total) * width) : 0
   return `[${'#'.repeat(full)}${'-'.repeat(width - full)}] ${done} of ${total} done${skipped > 0 ? `, ${skipped} skipped` : ''}`
 }
 
@@ -159,9 +162,10 @@ const historyLines = ({ status }: TalosOperation, now: number): string[] => [
 ]
 
 const commandLines = (commands: Summary['commands'], calledAs: string): string[] => {
-  const width = Math.max(...commands.map(({ purpose }) => purpose.length))
+  const kubectl = 'or, with kubectl'
+  const width = Math.max(kubectl.length, ...commands.map(({ purpose }) => purpose.length))
   const lines = commands.map(({ purpose, ichor }) => `  ${`${purpose}:`.padEnd(width + 2)}${calledAs}${ichor.slice('ichor'.length)}`)
-  return ['What you can do', ...lines, `  ${'or, with kubectl:'.padEnd(width + 2)}${commands[0]?.kubectl}`]
+  return ['What you can do', ...lines, `  ${`${kubectl}:`.padEnd(width + 2)}${commands[0]?.kubectl}`]
 }
 
 const withoutDoubleBlanks = (lines: readonly string[]): string[] => {

@@ -92,6 +92,22 @@ describe('operation get', () => {
     ])
   })
 
+  it('counts what was skipped beside what is worked on', async () => {
+    const machines = ['a', 'b', 'c', 'd'].map(name => ({ name, role: 'worker', phase: 'Skipped' }))
+    operation('many', {
+      status: {
+        phase: 'Running',
+        machines: [...machines, { name: 'e', role: 'worker', phase: 'Pending' }],
+        progress: { done: 0, skipped: 4, total: 2, summary: '0/2' },
+      },
+    })
+    operation('none', { status: { phase: 'Running', machines, progress: { done: 0, skipped: 4, total: 0, summary: '0/0' } } })
+    expect([await world.run('operation', 'get', 'many'), await world.run('operation', 'get', 'none')]).toEqual([0, 0])
+    expect(world.out).toContain(`Progress  [${'-'.repeat(24)}] 0 of 2 done, 4 skipped`)
+    expect(world.out).toContain(`Progress  [${'-'.repeat(24)}] 0 of 0 done, 4 skipped`)
+    expect(world.out.find(line => line.includes('or, with kubectl'))).toMatch(/kubectl: +kubectl get/)
+  })
+
   it('looks for an absent one elsewhere', async () => {
     operation('a', { namespace: 'edge' })
     expect(await world.run('operation', 'get', 'a')).toBe(1)
@@ -113,6 +129,12 @@ describe('steering', () => {
     )
     await world.run('operation', 'pause', 'a')
     expect(world.out.at(-1)).toBe('talosoperation.ichor.maesh.dev/a is paused already')
+  })
+
+  it('does not pause what is cancelling', async () => {
+    operation('a', { spec: { cancelled: true }, status: { phase: 'Running' } })
+    expect(await world.run('operation', 'pause', 'a')).toBe(1)
+    expect([world.writes, world.err[0]]).toEqual([[], 'error: operation a is cancelling and cannot be paused'])
   })
 
   it.each([

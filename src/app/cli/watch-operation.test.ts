@@ -90,6 +90,20 @@ describe('watching', () => {
     expect(world.err).toEqual(['Operation a was deleted.'])
   })
 
+  it('goes on after a failure until the other open machines are finished', async () => {
+    const machines = [
+      { name: 'wk-1', role: 'worker', phase: 'Failed', step: 'install' },
+      { name: 'wk-2', role: 'worker', phase: 'Running', step: 'reboot', stepStartedAt: minutes(-1) },
+    ]
+    operation('a', { status: { ...failure, machines } })
+    const run = world.run('operation', 'watch', 'a')
+    await until(() => world.out.length > 2)
+    expect(world.out.at(-1)).toContain('Still finishing wk-2 in step reboot')
+    world.change('talosoperations', 'a', o => (o.status.machines[1].phase = 'Completed'))
+    expect(await run).toBe(4)
+    expect(world.out).toContainEqual(expect.stringContaining('Nothing advances until it is resumed.'))
+  })
+
   it('leaves the operation alone on Ctrl-C, and says how to look again', async () => {
     operation('a', { status: running })
     const run = world.run('operation', 'watch', 'a')

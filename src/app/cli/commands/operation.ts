@@ -89,7 +89,11 @@ const show = async (session: Session, name: string, output: Output): Promise<voi
 
 const pauseOperation = async (session: Session, name: string): Promise<void> => {
   const { terminal, outside, namespace } = session
-  const { spec, status } = operationOf(await openOperation(session, name, 'paused'))
+  const { metadata, spec, status } = operationOf(await openOperation(session, name, 'paused'))
+  if (spec.cancelled || metadata.deletionTimestamp !== undefined)
+    throw new Stop('error', `operation ${name} is ${spec.cancelled ? 'cancelling' : 'being deleted'} and cannot be paused`, [
+      'It stops for good at the next safe point.',
+    ])
   if (spec.paused) return terminal.out(`${qualifiedName(OPERATION, name)} is paused already`)
   await change(session, name, 'pause', { spec: { paused: true } })
   const open = openMachines(status)
