@@ -60,16 +60,24 @@ const stepTable = (steps: readonly Step[], kind: DocumentedKind): string =>
       code(step.name),
       step.summary,
       applies(step, kind),
-      oneOrBoth(kind, view => {
-        const deadline = step.deadlineMs?.(view)
-        return deadline === undefined ? 'none' : formatDuration(deadline)
-      }) ?? 'depends on the machine',
+      oneOrBoth(kind, view => deadlineOf(step, view)) ?? 'depends on the machine',
       reasonsOf(step, kind)
         .map(reason => `[${reason}](../reasons.md#${reason.toLowerCase()})`)
         .join(', ') || 'depends on the machine',
       notes(step, kind).join('; '),
     ]),
   )
+
+/** Some steps have one time in which they may begin, and another from their first act on. */
+const deadlineOf = (step: Step, view: View): string => {
+  const text = (ms: number | undefined): string => (ms === undefined ? 'none' : formatDuration(ms))
+  const begins = new Date(0).toISOString()
+  const waiting = text(step.deadlineMs?.(view))
+  const acting = text(
+    step.deadlineMs?.({ ...view, target: { ...view.target, step: step.name, stepStartedAt: begins, firstActedAt: begins } }),
+  )
+  return waiting === acting ? waiting : `${waiting} to begin, ${acting} from then on`
+}
 
 const applies = (step: Step, kind: DocumentedKind): string => {
   if (!step.applies) return 'every machine'
