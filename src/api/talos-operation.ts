@@ -2,7 +2,7 @@ import { z } from 'zod'
 import { PHASE_NAMES, TARGET_PHASE_NAMES } from './phases.ts'
 import { REASON_NAMES } from './reasons.ts'
 import type { CelRule, Metadata, ResourceDefinition } from './schema.ts'
-import { condition, conditions, duration, int32, int64, intOrPercent, nameRef, objectName, text, timestamp } from './schema.ts'
+import { conditions, duration, int32, int64, intOrPercent, nameRef, objectName, text, timestamp } from './schema.ts'
 
 /** A kind's own block of an operation's spec, as the envelope sees it. The kinds themselves live elsewhere. */
 export type KindBlock = {
@@ -297,4 +297,3 @@ export const talosOperation = (kinds: readonly KindBlock[]): ResourceDefinition 
 }
 
 export type { Condition } from './schema.ts'
-export { condition }
