@@ -34,6 +34,12 @@ it('tells its end, and what it said', async () => {
   expect(child.lastWords()).toBe('no such thing')
 })
 
+it('tells an end by a signal from one with an error', async () => {
+  const child = await startChild({ command: 'sleep', args: ['600'], logPath: '/dev/null' })
+  process.kill(child.pid, 'SIGKILL')
+  expect(await child.exited).toBe(128 + 9)
+})
+
 it('leaves no watcher behind', async () => {
   const mark = join(folder, 'mark')
   const child = await startChild({ command: 'sleep', args: ['600'], logPath: '/dev/null', removeOnCrash: mark })

@@ -2,6 +2,7 @@
 // however it went (the pipe between the two closes then).
 import { spawn } from 'node:child_process'
 import { closeSync, openSync, readFileSync } from 'node:fs'
+import { constants } from 'node:os'
 
 // $1 is a folder to remove when the watch ends because we died ('' for none); the rest is the command.
 const watchdog = `
@@ -17,7 +18,7 @@ exit $code
 
 export interface Child {
   pid: number
-  /** Resolves with the exit code once the process is gone. */
+  /** Resolves with the exit code once the process is gone; of one that a signal ended, 128 and the number of the signal. */
   exited: Promise<number>
   hasExited(): boolean
   kill(signal?: NodeJS.Signals): Promise<void>
@@ -36,9 +37,9 @@ export async function startChild(start: { command: string; args: string[]; logPa
   let gone = false
   const exited = new Promise<number>((resolve, reject) => {
     shell.once('error', reject)
-    shell.once('exit', code => {
+    shell.once('exit', (code, signal) => {
       gone = true
-      resolve(code ?? 1)
+      resolve(code ?? 128 + (signal ? constants.signals[signal] : 0))
     })
   })
   const pid = await new Promise<number>((resolve, reject) => {

@@ -2,6 +2,7 @@ import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
 import { type Child, startChild } from '../child.ts'
+import { createRestarts } from './restarts.ts'
 
 export type ControllerProcess = {
   readonly pid: () => number
@@ -15,15 +16,9 @@ export type ControllerProcess = {
 
 /** How long a controller may take to give up its leadership. */
 const STOP_MS = 2_000
-/** What a Deployment needs until the next one runs. */
-const RESTART_MS = 500
-/** Who ends sooner, so many times in a row, will never run. */
-const SHORT_LIFE_MS = 5_000
-const MOST_SHORT_LIVES = 5
-
 /**
  * The controller as it ships, as a process of its own; it dies with us, however we end. When somebody ends it another is started, as a Deployment
- * would. `restarted` hears of that, and `failed` of one that cannot run.
+ * would, however often. `restarted` hears of that, and `failed` of one that cannot run.
  */
 export const startControllerProcess = async (options: {
   readonly kubeconfigPath: string
@@ -42,28 +37,30 @@ export const startControllerProcess = async (options: {
     ...['--identity', 'demo', '--lease-namespace', options.namespace],
   ]
   let child: Child | undefined
-  let isWanted = false
-  let shortLives = 0
+  const restarts = createRestarts()
+  /** Goes up with every start and kill: who waits to start the next one sees that somebody else decided meanwhile. */
+  let turn = 0
 
   const start = async (): Promise<void> => {
-    isWanted = true
+    const mine = ++turn
     const begun = Date.now()
     const started = await startChild({ command: process.execPath, args, logPath, removeOnCrash: folder })
+    if (turn !== mine) return started.kill()
     child = started
-    started.exited.then(() => again(started, begun)).catch(failed)
+    started.exited.then(exitCode => again(started, mine, { exitCode, livedMs: Date.now() - begun })).catch(failed)
   }
-  const again = async (ended: Child, begun: number): Promise<void> => {
-    const isStillWanted = () => isWanted && child === ended
-    if (!isStillWanted()) return
-    shortLives = Date.now() - begun < SHORT_LIFE_MS ? shortLives + 1 : 0
-    if (shortLives >= MOST_SHORT_LIVES) throw new Error(`the controller ends by itself; its last words:\n${ended.lastWords()}`)
-    await pause(RESTART_MS)
-    if (!isStillWanted()) return
+  const again = async (ended: Child, its: number, life: { readonly exitCode: number; readonly livedMs: number }): Promise<void> => {
+    if (turn !== its) return
+    const waitMs = restarts.after(life)
+    if (waitMs === 'never')
+      throw new Error(`the controller ends by itself, with exit code ${life.exitCode}; its last words:\n${ended.lastWords()}`)
+    await pause(waitMs)
+    if (turn !== its) return
     await start()
     restarted(ended.pid, child?.pid ?? 0)
   }
   const kill = async (): Promise<void> => {
-    isWanted = false
+    turn += 1
     await child?.kill('SIGKILL')
   }
   await start()
@@ -73,7 +70,7 @@ export const startControllerProcess = async (options: {
     start,
     kill,
     stop: async () => {
-      isWanted = false
+      turn += 1
       await Promise.race([child?.kill('SIGTERM'), pause(STOP_MS, undefined, { ref: false })])
       await kill()
     },
