@@ -49,6 +49,8 @@ export const makeTalosCredentials = async (options: {
   const text = writeTalosconfig({
     contextName: options.cluster,
     endpoints: options.endpoints,
+    // For talosctl, which asks all of them where no `-n` names one. Ichor finds its machines by itself.
+    nodes: options.machines.map(({ address }) => address),
     caPem: ca.crt,
     crtPem: admin.crt,
     keyPem: admin.key,

@@ -1,5 +1,6 @@
 import type { Colors } from '../cli/terminal.ts'
 import type { DemoOptions } from './options.ts'
+import { sourcesOf, targetsFrom } from './version-pairs.ts'
 
 const count = (n: number, one: string): string => `${n} ${one}${n === 1 ? '' : 's'}`
 
@@ -30,7 +31,7 @@ export const titleLine = ({ controlPlanes, workers, from }: DemoOptions, colors:
 const speedLine = ({ speed }: DemoOptions): string =>
   speed === 1
     ? 'Everything takes as long as on real machines.'
-    : `Everything is ${speed} times as fast as on real machines (--speed 1 is real time).`
+    : `Everything is ${speed} times as fast as on real machines (--speed 1 is real time). Deadlines are not scaled: they are the real ones.`
 
 /** How to look at it and steer it from another terminal. */
 export const guideLines = (
@@ -40,10 +41,14 @@ export const guideLines = (
     readonly operation: string
     readonly addresses: readonly string[]
     readonly ichor: string
+    /** The version that runs by now, with `v`. */
+    readonly to: string
+    /** The Kubernetes API goes away during a reboot. */
+    readonly isOutage: boolean
   },
   colors: Colors,
 ): readonly string[] => {
-  const { kubeconfigPath, talosconfigPath, operation, addresses, ichor } = given
+  const { kubeconfigPath, talosconfigPath, operation, addresses, ichor, to, isOutage } = given
   const talosctl = `talosctl --talosconfig ${talosconfigPath}`
   const [first = ''] = addresses
   return [
@@ -55,9 +60,25 @@ export const guideLines = (
     `  ${ichor} machine list`,
     `  kubectl get top,tm -A`,
     `  kubectl get nodes -o wide`,
-    `  ${talosctl} version -n ${first}`,
+    `  ${talosctl} version`,
     `  ${talosctl} get members -n ${first}`,
+    '',
+    ...newerLines(to, ichor, isOutage),
     '',
     colors.bold('Ctrl-C ends the demo, its controller and its files.'),
   ]
+}
+
+/** What is left to upgrade to. */
+export const newerLines = (to: string, ichor: string, isOutage: boolean): readonly string[] => {
+  const newest = targetsFrom(to).at(-1)
+  const acknowledged = isOutage ? ' --acknowledge api-outage' : ''
+  if (newest)
+    return [
+      `The registry has newer releases, up to ${newest}. To go there:`,
+      '',
+      `  ${ichor} upgrade talos ${newest} --wait${acknowledged}`,
+    ]
+  const before = sourcesOf(to).at(-1)
+  return [`The registry has nothing newer than ${to}${before ? `; start with --to ${before} to have something left to do` : ''}.`]
 }

@@ -33,12 +33,12 @@ export const numberOf = (option: string, text: string, least: number, most: numb
   return value
 }
 
-/** With or without `v`. Only releases that the simulated registries have; throws a Problem. */
-export const release = (option: string, text: string): string => {
+/** With or without `v`. Only one of `names`, which the simulated registries have, oldest first; throws a Problem. */
+export const release = (option: string, text: string, names = RELEASE_NAMES): string => {
   const version = `v${text.replace(/^v/, '')}`
-  if (RELEASE_NAMES.includes(version)) return version
+  if (names.includes(version)) return version
   const [major, minor] = parseVersion(version) ?? []
-  const near = RELEASE_NAMES.filter(name => name.startsWith(`v${major}.${minor}.`))
-  const known = near.length > 0 ? near : RELEASE_NAMES
+  const near = names.filter(name => name.startsWith(`v${major}.${minor}.`))
+  const known = near.length > 0 ? near : names
   throw new Problem(`${option} ${text}: there is no such Talos release; the simulated registries have ${known[0]} to ${known.at(-1)}`)
 }

@@ -33,6 +33,7 @@ describe('options of the demo', () => {
     expect(read('--to', '1.12.5')).toMatchObject({ from: 'v1.12.4', to: 'v1.12.5' })
     expect(read('--to', 'v1.13.0')).toMatchObject({ from: 'v1.12.11', to: 'v1.13.0' })
     expect(read('--from', '1.12.5')).toMatchObject({ from: 'v1.12.5', to: 'v1.13.9' })
+    expect(read('--from', '1.9.6', '--to', '1.10.0')).toMatchObject({ from: 'v1.9.6', to: 'v1.10.0' })
   })
 
   it.each([
@@ -40,7 +41,21 @@ describe('options of the demo', () => {
     [['--machines', '0+1'], '--machines 0+1: must be 1 to 7 control planes + 0 to 100 workers, for example 3+3'],
     [['--machines', '3+101'], '--machines 3+101: must be 1 to 7 control planes + 0 to 100 workers, for example 3+3'],
     [['--to', '1.13.99'], '--to 1.13.99: there is no such Talos release; the simulated registries have v1.13.0 to v1.13.9'],
-    [['--from', 'x'], '--from x: there is no such Talos release; the simulated registries have v1.9.0 to v1.14.0-rc.1'],
+    [['--from', 'x'], '--from x: there is no such Talos release; the simulated registries have v1.9.0 to v1.13.9'],
+    [
+      ['--to', '1.14.0-rc.1'],
+      '--to 1.14.0-rc.1: is a pre-release, and only final ones will do; the simulated registries have v1.9.0 to v1.13.9',
+    ],
+    [['--to', '1.9.0'], '--to v1.9.0: there is nothing older to begin with; the simulated registries have v1.9.0 to v1.13.9'],
+    [
+      ['--from', '1.13.5', '--to', '1.13.4'],
+      '--from v1.13.5 --to v1.13.4: v1.13.4 is not newer; from v1.13.5 --to can be v1.13.6 to v1.13.9, and for --to v1.13.4 --from can be v1.12.0 to v1.13.3',
+    ],
+    [['--from', '1.13.9'], '--from v1.13.9 --to v1.13.9: v1.13.9 is not newer; for --to v1.13.9 --from can be v1.12.0 to v1.13.8'],
+    [
+      ['--from', 'v1.11.6'],
+      '--from v1.11.6 --to v1.13.9: skips a minor; from v1.11.6 --to can be v1.12.0 to v1.12.11, and for --to v1.13.9 --from can be v1.12.0 to v1.13.8',
+    ],
     [['--speed', '0'], '--speed 0: must be a number from 1 to 1000'],
     [['--speed', 'fast'], '--speed fast: must be a number from 1 to 1000'],
     [['--scenario', 'sad'], '--scenario sad: there are happy, image-not-found, controller-killed'],

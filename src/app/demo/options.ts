@@ -1,6 +1,6 @@
 import { parseArgs } from 'node:util'
-import { RELEASE_NAMES } from '../../world/releases.ts'
-import { Problem, machinesOf, numberOf, orProblem, release } from './option-values.ts'
+import { Problem, machinesOf, numberOf, orProblem } from './option-values.ts'
+import { versionPair } from './version-pairs.ts'
 
 export type ScenarioName = 'happy' | 'image-not-found' | 'controller-killed'
 
@@ -77,20 +77,13 @@ const read = (argv: readonly string[]): DemoOptions | 'help' => {
   if (values.help) return 'help'
   if (!Object.hasOwn(SCENARIOS, values.scenario))
     throw new Problem(`--scenario ${values.scenario}: there are ${Object.keys(SCENARIOS).join(', ')}`)
-  const to = release('--to', values.to ?? DEFAULT_TO)
   return {
     ...machinesOf(values.machines),
-    from: values.from === undefined ? releaseBefore(to) : release('--from', values.from),
-    to,
+    ...versionPair(values, { from: DEFAULT_FROM, to: DEFAULT_TO }),
     scenario: values.scenario as ScenarioName,
     speed: numberOf('--speed', values.speed, 1, 1000),
     realApiServer: values['kube-apiserver'],
     once: values.once,
     seed: numberOf('--seed', values.seed, 0, Number.MAX_SAFE_INTEGER),
   }
-}
-
-const releaseBefore = (to: string): string => {
-  if (to === DEFAULT_TO) return DEFAULT_FROM
-  return RELEASE_NAMES[RELEASE_NAMES.indexOf(to) - 1] ?? to
 }

@@ -87,7 +87,8 @@ export const play = async ({ options, screen, folder, undo, fail, isOver }: Grou
   }
 
   screen.say()
-  const guide = { ...kubernetes, ...credentials, addresses, operation: await firstOperation(cli), ichor: ichorHere() }
+  const after = { operation: await firstOperation(cli), to: options.to, isOutage: options.controlPlanes < 3 }
+  const guide = { ...kubernetes, ...credentials, addresses, ichor: ichorHere(), ...after }
   for (const line of guideLines(guide, colors)) screen.say(line)
   isOver()
   return new Promise(() => {})

@@ -52,7 +52,7 @@ const imageNotFound: Scenario = async stage => {
   const touched = tracesOn(world, options.from)
   screen.say()
   screen.say(
-    `What you see: the operation is Paused with ImageNotFound. ${touched.length === 0 ? 'No machine was touched: none was drained, installed or rebooted.' : ''}`,
+    `What you see: FAILED: ImageNotFound. The operation is Paused: nothing advances until it is resumed. ${touched.length === 0 ? 'No machine was touched: none was drained, installed or rebooted.' : ''}`,
   )
   screen.say('What to do: bring the image to the registry, then resume. The demo does both now.')
   await reading(stage)
