@@ -164,9 +164,19 @@ describe.each([
   })
 
   it.skipIf(isMissing)('tells a refusal of the server field by field', async () => {
-    const wrong = await cli('upgrade', 'talos', 'v1.13.9', '--no-plan', '--yes', '--name', 'Wrong_Name')
+    const wrong = await cli(
+      'upgrade',
+      'talos',
+      'v1.13.9',
+      '--no-plan',
+      '--yes',
+      '--name',
+      'twice',
+      '--acknowledge',
+      'api-outage,api-outage',
+    )
     expect(wrong.code).toBe(1)
-    expect(wrong.err).toMatch(/^error: cannot create operation Wrong_Name: the API server refuses it\n {2}metadata\.name: /)
+    expect(wrong.err).toMatch(/^error: cannot create operation twice: the API server refuses it\n {2}spec\.acknowledge\[1\]: /)
   })
 
   it.skipIf(isMissing)('pauses and resumes, a failure too', async () => {

@@ -3,7 +3,7 @@ import { failed } from '../../ports/fault.ts'
 import { runCli } from './main.ts'
 import { realOutside } from './outside.ts'
 
-const quick = new Set(['operation', 'op', 'cluster', 'machine', 'lock', 'install', 'version'])
+const quick = new Set(['operation', 'op', 'cluster', 'machine', 'lock', 'install', 'version', '--version', '-V'])
 
 const main = async (argv: readonly string[]): Promise<number> => {
   const [first = '', ...rest] = argv

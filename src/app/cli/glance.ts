@@ -4,7 +4,7 @@ import type { State } from '../../core/operation-state.ts'
 import { clockTime, holderText, ownMessage, summarize } from '../../core/summary.ts'
 import type { Summary } from '../../core/summary.ts'
 import { phaseColor } from './output.ts'
-import { alignedLines, wrapped } from './table.ts'
+import { alignedLines, clipped, wrapped } from './table.ts'
 import type { Colors } from './terminal.ts'
 
 /** An operation at a glance, as lines. `live`: it is watched on a terminal of that width; else its last decisions are listed, too. */
@@ -33,9 +33,10 @@ export const glanceLines = (
   if (summary.next.length > 0 && summary.state !== 'cancelled') lines.push(`Next      ${nextText(summary.next)}`)
   for (const note of summary.notes) lines.push(`Note      ${note}`)
 
+  const short = (text: string) => withoutFailure(text, summary)
   const machines = operation.status.machines ?? []
-  if (machines.length > 0) lines.push('', ...machineLines(machines, now, colors))
-  if (!how.live && (operation.status.history?.length ?? 0) > 0) lines.push('', ...historyLines(operation, now))
+  if (machines.length > 0) lines.push('', ...machineLines(machines, now, colors, short))
+  if (!how.live && (operation.status.history?.length ?? 0) > 0) lines.push('', ...historyLines(operation, now, short))
   const commands = summary.commands.filter(({ purpose }) => !how.live || purpose !== 'watch it')
   if (commands.length > 0) lines.push('', ...commandLines(commands, how.calledAs))
   return withoutDoubleBlanks(lines)
@@ -123,7 +124,7 @@ const progressText = ({ progress: { done, skipped, total } }: Summary): string =
 const nextText = (next: readonly string[]): string =>
   next.length > 4 ? `${next.slice(0, 4).join(', ')} and ${next.length - 4} more` : next.join(', ')
 
-const machineLines = (machines: readonly Target[], now: number, colors: Colors): string[] => {
+const machineLines = (machines: readonly Target[], now: number, colors: Colors, short: (text: string) => string): string[] => {
   const rows = machines.map(m => [
     m.name,
     m.role,
@@ -131,7 +132,7 @@ const machineLines = (machines: readonly Target[], now: number, colors: Colors):
     m.phase === 'Running' || m.phase === 'Failed' ? (m.step ?? '') : '',
     changeText(m),
     timeText(m, now),
-    ownMessage(m),
+    short(ownMessage(m)),
   ])
   const [header = '', ...body] = alignedLines(['MACHINE', 'ROLE', 'PHASE', 'STEP', 'TALOS', 'TIME', 'MESSAGE'], rows)
   return [
@@ -140,6 +141,12 @@ const machineLines = (machines: readonly Target[], now: number, colors: Colors):
       line.replace(` ${machines[index]?.phase ?? ''}`, phase => ` ${phaseColor(phase.slice(1), colors)(phase.slice(1))}`),
     ),
   ]
+}
+
+/** The failure is told in full further up: where its words come again, their beginning will do. */
+const withoutFailure = (text: string, { failure }: Summary): string => {
+  const room = 80
+  return failure && text.includes(failure.message.slice(0, room / 2)) ? clipped(text, room) : text
 }
 
 const changeText = ({ before, after, goal }: Target): string => {
@@ -156,9 +163,9 @@ const timeText = (target: Target, now: number): string => {
   return Number.isNaN(to) ? '' : formatDuration(to - Date.parse(from))
 }
 
-const historyLines = ({ status }: TalosOperation, now: number): string[] => [
+const historyLines = ({ status }: TalosOperation, now: number, short: (text: string) => string): string[] => [
   'History',
-  ...(status.history ?? []).map(({ at, message }) => `  ${clockTime(at, now)}  ${message}`),
+  ...(status.history ?? []).map(({ at, message }) => `  ${clockTime(at, now)}  ${short(message)}`),
 ]
 
 const commandLines = (commands: Summary['commands'], calledAs: string): string[] => {

@@ -21,6 +21,9 @@ type FieldSchema = {
   readonly description?: string
   readonly enum?: readonly string[]
   readonly pattern?: string
+  readonly format?: string
+  readonly minimum?: number
+  readonly maximum?: number
   readonly default?: unknown
   readonly anyOf?: readonly FieldSchema[]
   readonly items?: FieldSchema
@@ -97,7 +100,13 @@ export const specOf = (
   }
   for (const flag of flags) {
     const value = given[flag.key]
-    if (value !== undefined) set(asked, flag.path, typed(value, flag.schema))
+    if (value === undefined) continue
+    if (flag.schema.format === 'date-time' && !(typeof value === 'string' && isTime(value)))
+      throw new Stop(
+        'usage',
+        `${flag.option.long} ${JSON.stringify(value)}: must be a time with its zone, for example 2026-03-01T22:00:00Z`,
+      )
+    set(asked, flag.path, typed(value, flag.schema))
   }
 
   const parsed = talosOperation(kinds).spec.safeParse(asked)
@@ -108,6 +117,7 @@ export const specOf = (
       const path = issue.path.map(String)
       const flag = flags.find(one => path.slice(0, one.path.length).join('.') === one.path.join('.'))
       if (path.join('.') === versionPath) return versionProblem(version ?? '', issue.message)
+      if (flag?.schema.type === 'integer') return `${flag.option.long} ${JSON.stringify(at(asked, flag.path))} ${notInRange(flag.schema)}`
       if (flag) return `${flag.option.long} ${JSON.stringify(at(asked, flag.path))}: ${expectation(flag.schema, issue.message)}`
       return `${path.join('.')}: ${issue.message}`
     }),
@@ -122,6 +132,17 @@ const versionProblem = (text: string, message: string): string => {
   if (target.ok) return `version ${JSON.stringify(text)}: ${message}`
   const problem = target.problem.replace(/\.$/, '')
   return problem.startsWith('"') ? `version ${problem}` : problem
+}
+
+const notInRange = ({ minimum, maximum }: FieldSchema): string =>
+  `is not a number${minimum === undefined ? '' : ` from ${minimum}`}${maximum === undefined ? '' : ` to ${maximum}`}`
+
+/** RFC 3339 on a day that there is: the calendar of JavaScript goes on counting after the end of a month. */
+const isTime = (text: string): boolean => {
+  const [, day] = /^(\d{4}-\d\d-\d\d)T\d\d:\d\d:\d\d(?:\.\d+)?(?:Z|[+-]\d\d:\d\d)$/.exec(text) ?? []
+  if (day === undefined || Number.isNaN(Date.parse(text))) return false
+  const midnight = Date.parse(`${day}T00:00:00Z`)
+  return !Number.isNaN(midnight) && new Date(midnight).toISOString().startsWith(day)
 }
 
 /** What would be right: the schema's own sentence where it has one. */

@@ -12,6 +12,11 @@ import type { Terminal } from './terminal.ts'
 /** Runs a command line (without node and script) and answers its exit code. Everything that goes wrong ends here as one line. */
 export const runCli = async (argv: readonly string[], outside: Outside, start: (shell: Shell) => readonly Command[]): Promise<number> => {
   const { terminal, calledAs } = outside
+  // Only in first place: behind a command it is rather a version to upgrade to.
+  if (argv.length === 1 && (argv[0] === '--version' || argv[0] === '-V')) {
+    terminal.out(outside.version)
+    return EXIT.ok.code
+  }
   let exit: Exit = 'ok'
   const root = program(outside, start, ended => {
     exit = ended
@@ -32,7 +37,7 @@ export const runCli = async (argv: readonly string[], outside: Outside, start: (
       if (error.code !== 'commander.help') {
         for (const [index, line] of error.message.split('\n').filter(Boolean).entries())
           terminal.err(index === 0 ? terminal.colors.red(line) : `  ${line}`)
-        terminal.err(`  ${calledAs} --help shows what there is.`)
+        terminal.err(`  ${[calledAs, ...meant(root, argv)].join(' ')} --help shows what there is.`)
       }
       return EXIT.usage.code
     }
@@ -41,6 +46,26 @@ export const runCli = async (argv: readonly string[], outside: Outside, start: (
     )
     return EXIT.error.code
   }
+}
+
+/** The names of the command that these words lead to, as far as there is one. */
+const meant = (root: Command, argv: readonly string[]): string[] => {
+  const names: string[] = []
+  let command = root
+  const options = [...root.options]
+  for (let index = 0; index < argv.length; index++) {
+    const word = argv[index] ?? ''
+    if (word.startsWith('-')) {
+      if (options.some(option => (option.short === word || option.long === word) && option.required)) index++
+      continue
+    }
+    const next = command.commands.find(one => one.name() === word || one.aliases().includes(word))
+    if (!next) break
+    command = next
+    names.push(next.name())
+    options.push(...next.options)
+  }
+  return names
 }
 
 const writeHelpTo = (command: Command, terminal: Terminal): void => {

@@ -2,7 +2,8 @@ import { Option } from 'commander'
 import type { Resource } from '../../adapters/kube/resource.ts'
 import { groupVersion } from '../../adapters/kube/resource.ts'
 import type { KubeObject, Table } from './api.ts'
-import { qualifiedName } from './resource-types.ts'
+import { holdOf, holdupLines } from './holdups.ts'
+import { MACHINE, qualifiedName } from './resource-types.ts'
 import type { Outside, Session } from './session.ts'
 import { must, notThere, wordFor } from './session.ts'
 import { age, alignedLines } from './table.ts'
@@ -24,7 +25,11 @@ export const printList = async (session: Session, type: Resource, options: { out
     // On standard error, as kubectl does it: a script sees an empty list.
     if (table.rows.length === 0)
       return terminal.err(`There are no ${wordFor(type)}s${namespace === undefined ? '' : ` in namespace ${namespace}`}.`)
-    return printTable(terminal, table, { wide: options.output === 'wide', withNamespace: namespace === undefined })
+    const wide = options.output === 'wide'
+    return printTable(terminal, wide && type.plural === MACHINE.plural ? withHolds(table) : table, {
+      wide,
+      withNamespace: namespace === undefined,
+    })
   }
   const items = must(session, await api.list(type, namespace), tried)
   if (options.output === 'name') {
@@ -43,6 +48,8 @@ export const printObject = async (session: Session, type: Resource, object: Kube
   const table = await api.table(type, namespace, name)
   if (!table.ok && table.fault.kind === 'notFound') throw await notThere(session, type, name)
   printTable(terminal, must(session, table, `read ${wordFor(type)} ${name}`), { wide: output === 'wide', withNamespace: false })
+  const lines = holdupLines(object)
+  for (const line of lines.length > 0 ? ['', ...lines] : []) terminal.out(line)
 }
 
 export const printValue = async ({ terminal, yaml }: Outside, output: 'json' | 'yaml', value: unknown): Promise<void> =>
@@ -53,6 +60,12 @@ const plain = (type: Resource, { metadata, ...rest }: KubeObject): object => {
   const { managedFields: _, ...kept } = metadata
   return { ...rest, apiVersion: groupVersion(type), kind: type.kind, metadata: kept }
 }
+
+// An annotation is no print column that the server could make.
+const withHolds = ({ columnDefinitions, rows }: Table): Table => ({
+  columnDefinitions: [...columnDefinitions, { name: 'Hold', type: 'string' }],
+  rows: rows.map(({ cells, object }) => ({ cells: [...cells, holdOf(object.metadata)], object })),
+})
 
 const printTable = (terminal: Terminal, table: Table, how: { wide: boolean; withNamespace: boolean }): void => {
   const columns = table.columnDefinitions.map((column, index) => ({ ...column, index })).filter(column => how.wide || !column.priority)

@@ -45,8 +45,7 @@ export const planLines = (plan: Plan, { colors, override }: { colors: Colors; ov
     if (images.length > 0) lines.push('', ...images.map(image => `Installer image: ${image}`))
   }
   if (plan.notes.length > 0) lines.push('', ...plan.notes.map(note => `Note: ${note}`))
-  if (plan.holder)
-    lines.push('', yellow(`The lock of cluster ${plan.cluster} is held by ${holderText(plan.holder)}: the operation would wait for it.`))
+  if (plan.holder) lines.push('', yellow(lockLine(plan)))
 
   lines.push('')
   const open = plan.refusals.filter(refusal => !isPassed(refusal, override))
@@ -58,6 +57,10 @@ export const planLines = (plan: Plan, { colors, override }: { colors: Colors; ov
   lines.push(open.length > 0 ? red(`It would be refused. Nothing was written.`) : 'No check refuses it. Nothing was written.')
   return lines
 }
+
+/** For a plan with a `holder`. */
+export const lockLine = ({ cluster, holder = '' }: Plan): string =>
+  `The lock of cluster ${cluster} is held by ${holderText(holder)}; it will wait and start by itself.`
 
 /** The refusals that stand, a line each. */
 export const refusalTexts = (plan: Plan, override: boolean): string[] =>

@@ -108,6 +108,23 @@ describe('operation get', () => {
     expect(world.out.find(line => line.includes('or, with kubectl'))).toMatch(/kubectl: +kubectl get/)
   })
 
+  it('tells a long failure once, and short in its row and in the history', async () => {
+    const message = `expected exit code 0, seen 1: ${'the disk is full and nothing can be written any more, '.repeat(6)}so it ended`
+    operation('a', {
+      status: {
+        ...failure,
+        message,
+        lastFailure: { ...failure.lastFailure, message },
+        machines: [{ ...failure.machines[1], message }],
+        history: [{ at: minutes(-3), message: `cp-2: failed in install: ${message}` }],
+      },
+    })
+    await world.run('operation', 'get', 'a')
+    const lines = world.out.filter(line => line.includes('expected exit code 0'))
+    expect(lines.filter(line => line.includes('so it ended'))).toHaveLength(1)
+    expect(lines.filter(line => line.endsWith('…'))).toHaveLength(2)
+  })
+
   it('looks for an absent one elsewhere', async () => {
     operation('a', { namespace: 'edge' })
     expect(await world.run('operation', 'get', 'a')).toBe(1)
@@ -199,6 +216,71 @@ describe('machines', () => {
   })
 })
 
+describe('what keeps an object back', () => {
+  const machine = (name: string, hostname: string, more: object = {}) =>
+    world.put('talosmachines', {
+      metadata: { name, ...more },
+      spec: { clusterRef: { name: 'home' }, address: '10.0.0.5', role: 'worker' },
+      status: { hostname, nodeName: hostname, conditions: [{ type: 'Ready', status: 'False', message: 'etcd is not healthy.' }] },
+    })
+  const held = { annotations: { 'ichor.maesh.dev/upgrade-hold': 'disk is being replaced' } }
+
+  it('is told below the row: why it is not ready, and the hold', async () => {
+    machine('wk-1-5c0a1', 'wk-1', held)
+    world.put('talosclusters', {
+      metadata: { name: 'home' },
+      spec: {},
+      status: { conditions: [{ type: 'Ready', status: 'Unknown', message: 'No machine answers.' }] },
+    })
+    await world.run('machine', 'get', 'wk-1-5c0a1')
+    expect(world.out.slice(2)).toEqual(['', 'Not ready: etcd is not healthy.', 'Held back from upgrades: disk is being replaced'])
+    world.out.length = 0
+    await world.run('cluster', 'get', 'home', '-o', 'wide')
+    expect(world.out.slice(2)).toEqual(['', 'Ready is unknown: No machine answers.'])
+  })
+
+  it('says nothing below a row that is well', async () => {
+    world.put('talosclusters', {
+      metadata: { name: 'home' },
+      spec: {},
+      status: { conditions: [{ type: 'Ready', status: 'True', message: 'All is well.' }] },
+    })
+    await world.run('cluster', 'get', 'home')
+    expect(world.out).toHaveLength(2)
+  })
+
+  it('is a column of the wide list of machines', async () => {
+    machine('wk-1-5c0a1', 'wk-1', held)
+    machine('wk-2-5c0a2', 'wk-2', { annotations: { 'ichor.maesh.dev/upgrade-hold': 'false' } })
+    await world.run('machine', 'list', '-o', 'wide')
+    expect(world.out.map(line => /(HOLD|disk is being replaced)$/.exec(line)?.[0])).toEqual(['HOLD', 'disk is being replaced', undefined])
+    world.out.length = 0
+    await world.run('machine', 'list')
+    expect(world.out[0]).not.toContain('HOLD')
+  })
+
+  it('takes a host name for a machine where it is unambiguous', async () => {
+    machine('wk-1-5c0a1', 'wk-1')
+    expect([await world.run('machine', 'hold', 'wk-1'), await world.run('machine', 'release', 'wk-1')]).toEqual([0, 0])
+    expect(world.out).toEqual(['talosmachine.ichor.maesh.dev/wk-1-5c0a1 held', 'talosmachine.ichor.maesh.dev/wk-1-5c0a1 released'])
+    machine('wk-1-77777', 'wk-1')
+    expect(await world.run('machine', 'get', 'wk-1')).toBe(1)
+    expect(world.err.slice(-2)).toEqual(['error: 2 machines are called wk-1: say which', '  There are: wk-1-5c0a1, wk-1-77777'])
+    expect(await world.run('machine', 'get', 'wk-9')).toBe(1)
+    expect(world.err).toContain('error: there is no machine "wk-9" in namespace ichor-system')
+  })
+})
+
+it('takes a name as -o name prints it', async () => {
+  operation('a', { status: { phase: 'Running' } })
+  expect(await world.run('operation', 'pause', 'talosoperation.ichor.maesh.dev/a')).toBe(0)
+  expect(world.writes).toEqual(['patch talosoperations a {"spec":{"paused":true}}'])
+  cluster('home')
+  expect(await world.run('cluster', 'get', 'talosclusters/home')).toBe(0)
+  expect(await world.run('lock', 'taloscluster.ichor.maesh.dev/home')).toBe(0)
+  expect(await world.run('cluster', 'get', 'talosoperation/home')).toBe(1)
+})
+
 describe('lock', () => {
   it('shows the holder and the queue, oldest first', async () => {
     cluster('home')
@@ -251,7 +333,14 @@ describe('install', () => {
 describe('version', () => {
   it('answers without a server, too', async () => {
     expect(await world.run('version')).toBe(0)
-    expect(world.out).toEqual(['Client      0.1.0', 'Kubernetes  v1.36.2', 'CRDs        not installed (ichor install --crds-only)'])
+    expect(world.out).toEqual([
+      'Client      0.1.0',
+      'Kubernetes  v1.36.2',
+      'CRDs        not installed (ichor install --crds-only)',
+      'Controller  not found (no Deployment ichor-controller in namespace ichor-system)',
+    ])
+    world.out.length = 0
+    expect([await world.run('--version'), world.out]).toEqual([0, ['0.1.0']])
     world.out.length = 0
     world.faults.set('*', { kind: 'unreachable', message: 'connection refused' })
     expect(await world.run('version')).toBe(0)
@@ -263,6 +352,15 @@ describe('help and usage', () => {
   it('suggests what was meant', async () => {
     expect(await world.run('operaton')).toBe(2)
     expect(world.err).toEqual(["error: unknown command 'operaton'", '  (Did you mean operation?)', '  ichor --help shows what there is.'])
+  })
+
+  it('points to the help of the command that was meant', async () => {
+    expect(await world.run('-n', 'edge', 'operation', 'get')).toBe(2)
+    expect(world.err.at(-1)).toBe('  ichor operation get --help shows what there is.')
+    await world.run('upgrade', 'talos', 'v1.13.9', '--no-such')
+    expect(world.err.at(-1)).toBe('  ichor upgrade talos --help shows what there is.')
+    await world.run('operation', 'gte', 'a')
+    expect(world.err.at(-1)).toBe('  ichor operation --help shows what there is.')
   })
 
   it('explains exit codes, and flags in the words of the schema', async () => {

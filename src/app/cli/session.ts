@@ -134,7 +134,7 @@ export const whoAmI = async ({ api, user }: Session): Promise<string> => {
 /** Asks; only y and yes are a yes. Where nobody can be asked, says which flag answers. */
 export const confirm = async (terminal: Terminal, question: string, isAnswered: boolean | undefined): Promise<void> => {
   if (isAnswered) return
-  if (!terminal.canAsk) throw new Stop('usage', `${question} Nobody can be asked here: add --yes. Nothing was done.`)
+  if (!terminal.canAsk) throw new Stop('usage', 'Nobody can be asked here: add --yes. Nothing was done.')
   const answer = (await terminal.ask(`${question} [y/N] `)).trim().toLowerCase()
   if (answer !== 'y' && answer !== 'yes') throw new Stop('usage', 'not confirmed. Nothing was done.')
 }

@@ -99,6 +99,27 @@ describe('upgrade talos', () => {
     ],
     ['no version', [], "error: missing required argument 'version'"],
     [
+      'a negative count of seconds',
+      ['v1.13.9', '--min-ready-seconds', '-1'],
+      'error: --min-ready-seconds -1 is not a number from 0 to 86400',
+    ],
+    ['seconds in words', ['v1.13.9', '--min-ready-seconds', 'ten'], 'error: --min-ready-seconds "ten" is not a number from 0 to 86400'],
+    [
+      'a start that is no time',
+      ['v1.13.9', '--start-after', 'tomorrow', '--plan'],
+      'error: --start-after "tomorrow": must be a time with its zone, for example 2026-03-01T22:00:00Z',
+    ],
+    [
+      'a start on a day that there is not',
+      ['v1.13.9', '--start-after', '2026-02-30T22:00:00Z'],
+      'error: --start-after "2026-02-30T22:00:00Z": must be a time with its zone, for example 2026-03-01T22:00:00Z',
+    ],
+    [
+      'a name that no object can have',
+      ['v1.13.9', '--name', 'Wrong_Name', '--plan'],
+      'error: --name "Wrong_Name": must be the name of an object: lower-case letters, digits, - and ., beginning and ending with a letter or a digit',
+    ],
+    [
       'an unknown policy',
       ['v1.13.9', '--drain-policy', 'never'],
       "error: option '--drain-policy <choice>' argument 'never' is invalid. Allowed choices are wait, force, skip.",
@@ -133,7 +154,7 @@ describe('upgrade talos', () => {
   it('asks, and takes only yes for a yes', async () => {
     cluster('home')
     expect(await world.run('upgrade', 'talos', 'v1.13.9')).toBe(2)
-    expect(world.err.at(-1)).toBe('error: Start talos v1.13.9 on cluster home? Nobody can be asked here: add --yes. Nothing was done.')
+    expect(world.err.at(-1)).toBe('error: Nobody can be asked here: add --yes. Nothing was done.')
     world.canAsk = true
     world.answers = ['maybe', 'y']
     expect(await world.run('upgrade', 'talos', 'v1.13.9')).toBe(2)
@@ -186,7 +207,7 @@ describe('upgrade talos', () => {
       '',
       'Note: No snapshot storage is configured: no snapshot is taken.',
       '',
-      'The lock of cluster home is held by operation ichor-system/other: the operation would wait for it.',
+      'The lock of cluster home is held by operation ichor-system/other; it will wait and start by itself.',
       '',
       'No check refuses it. Nothing was written.',
     ])
@@ -221,6 +242,41 @@ describe('upgrade talos', () => {
     expect(await world.run('upgrade', 'talos', 'v1.13.9', '--plan')).toBe(3)
     expect(world.out).toContain('Machines: cp-1, wk-1, wk-2; what runs on them is not known.')
     expect(world.out).not.toContain(expect.stringContaining('GOES AWAY MEANWHILE'))
+  })
+
+  it('says with --plan, too, that the name is taken', async () => {
+    cluster('home')
+    operation('mine', { status: { phase: 'Completed' } })
+    world.plan = plan
+    expect(await world.run('upgrade', 'talos', 'v1.13.9', '--name', 'mine', '--plan')).toBe(1)
+    expect([world.out, world.err[0]]).toEqual([[], 'error: operation mine exists already in namespace ichor-system'])
+  })
+
+  it('takes a start time with a zone, and a cluster as -o name prints it', async () => {
+    cluster('home')
+    const given = ['--start-after', '2026-03-01T22:00:00+01:00', '--cluster', 'taloscluster.ichor.maesh.dev/home']
+    expect(await world.run('upgrade', 'talos', 'v1.13.9', ...given, '--yes')).toBe(0)
+    expect(created()?.spec).toMatchObject({ clusterRef: { name: 'home' }, startAfter: '2026-03-01T22:00:00+01:00' })
+  })
+
+  it('says at the start who holds the lock, once', async () => {
+    cluster('home')
+    world.plan = plan
+    const line = 'The lock of cluster home is held by operation ichor-system/other; it will wait and start by itself.'
+    expect(await world.run('upgrade', 'talos', 'v1.13.9', '--yes')).toBe(0)
+    expect(world.err.filter(one => one === line)).toHaveLength(1)
+    world.err.length = 0
+    world.canAsk = true
+    world.answers = ['y']
+    expect(await world.run('upgrade', 'talos', 'v1.13.9', '--name', 'other')).toBe(0)
+    expect(world.err.filter(one => one === line)).toHaveLength(1)
+  })
+
+  it('says only once that there is nothing to do', async () => {
+    cluster('home')
+    world.plan = { ...plan, order: plan.order.map(machine => ({ ...machine, skip: 'runs v1.13.9 already' })) }
+    expect(await world.run('upgrade', 'talos', 'v1.13.9')).toBe(3)
+    expect(world.err.filter(line => line.includes('nothing to do'))).toHaveLength(1)
   })
 
   it('does not start what has nothing to do', async () => {

@@ -104,6 +104,23 @@ describe('watching', () => {
     expect(world.out).toContainEqual(expect.stringContaining('Nothing advances until it is resumed.'))
   })
 
+  it('does not repeat a wait that was told just now, although another came between', async () => {
+    const wait = (name: string, since: number) => ({ for: `${name}: pull: ${since} % of 128 MiB`, since: minutes(since / 60) })
+    operation('a', { status: { ...running, waiting: wait('wk-1', 0) } })
+    const run = world.run('operation', 'watch', 'a')
+    await until(() => world.out.length > 0)
+    for (let turn = 1; turn < 6; turn++) {
+      world.pass(2000)
+      world.change('talosoperations', 'a', o => (o.status.waiting = wait(turn % 2 ? 'wk-2' : 'wk-1', turn)))
+    }
+    expect(world.out.filter(line => line.includes('Waiting'))).toHaveLength(2)
+    world.pass(60_000)
+    world.change('talosoperations', 'a', o => (o.status.waiting = wait('wk-1', 70)))
+    expect(world.out.filter(line => line.includes('Waiting'))).toHaveLength(3)
+    world.change('talosoperations', 'a', o => (o.status = failure))
+    expect(await run).toBe(4)
+  })
+
   it('leaves the operation alone on Ctrl-C, and says how to look again', async () => {
     operation('a', { status: running })
     const run = world.run('operation', 'watch', 'a')

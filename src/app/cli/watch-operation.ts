@@ -2,6 +2,7 @@ import type { TalosOperation } from '../../api/talos-operation.ts'
 import { isAtRest, stateOf } from '../../core/operation-state.ts'
 import { clockTime } from '../../core/summary.ts'
 import type { Sight } from './api.ts'
+import type { Said } from './changes.ts'
 import { changeLines } from './changes.ts'
 import type { Exit } from './exit-codes.ts'
 import { glanceLines } from './glance.ts'
@@ -20,6 +21,7 @@ export const watchOperation = (session: Session, name: string, how: { timeoutMs?
   let seen: TalosOperation | undefined
   let trouble: { why: string; since: number } | undefined
 
+  const said: Said = new Map()
   const block = liveBlock(terminal)
   const picture = () => {
     if (!seen) return [trouble ? `No answer yet: ${trouble.why}` : `Waiting for the first sight of operation ${name} …`]
@@ -61,7 +63,7 @@ export const watchOperation = (session: Session, name: string, how: { timeoutMs?
         if (trouble && !terminal.isLive) log(['connected again'])
         trouble = undefined
         const operation = operationOf(sight.object)
-        if (!terminal.isLive) log(changeLines(seen, operation, terminal.now()))
+        if (!terminal.isLive) log(changeLines(seen, operation, terminal.now(), said))
         seen = operation
         const exit = exitOf(operation)
         if (exit) {

@@ -29,8 +29,11 @@ export const clusterCommand = (shell: Shell): Command => {
   works<{ output: Output; allNamespaces?: boolean }>(list, shell, (session, _, options) => printList(session, CLUSTER, options))
 
   const get = sub('get', 'Show one cluster').argument('<name>', 'the TalosCluster').addOption(outputOption())
-  works<{ output: Output }>(get, shell, async (session, [name = ''], { output }) =>
-    printObject(session, CLUSTER, await mustGet(session, CLUSTER, name), output),
+  works<{ output: Output }>(
+    get,
+    shell,
+    async (session, [name = ''], { output }) => printObject(session, CLUSTER, await mustGet(session, CLUSTER, name), output),
+    CLUSTER,
   )
 
   const add = sub(

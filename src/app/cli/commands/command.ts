@@ -1,6 +1,8 @@
 import { Command } from 'commander'
 import type { Exit } from '../exit-codes.ts'
 import type { Answer, GlobalOptions, Outside, Session } from '../session.ts'
+import type { Resource } from '../../../adapters/kube/resource.ts'
+import { bareName } from '../resource-types.ts'
 import { openSession } from '../session.ts'
 
 /** What the builders of commands share: the outside, and where a command leaves how it ended. */
@@ -9,11 +11,13 @@ export type Shell = { readonly outside: Outside; readonly leave: (exit: Exit) =>
 /** A command's work with its arguments, its options and those of the program. Without an answer it ended well. */
 export type Work<O> = (session: Session, args: readonly string[], options: O) => Promise<Answer>
 
-/** Gives `command` its work: opens the session first, hands the end to the shell. */
-export const works = <O>(command: Command, { outside, leave }: Shell, work: Work<O>): Command =>
+/** Gives `command` its work: opens the session first, hands the end to the shell. `named`: what its first argument is the name of. */
+export const works = <O>(command: Command, { outside, leave }: Shell, work: Work<O>, named?: Resource): Command =>
   command.action(async () => {
     const options = command.optsWithGlobals<O & GlobalOptions>()
-    leave((await work(await openSession(outside, options), command.processedArgs as string[], options)) ?? 'ok')
+    const [first, ...rest] = command.processedArgs as string[]
+    const args = first === undefined ? [] : [named ? bareName(named, first) : first, ...rest]
+    leave((await work(await openSession(outside, options), args, options)) ?? 'ok')
   })
 
 /** Lines below the options in a command's help, each as it would be typed. */

@@ -26,7 +26,7 @@ export const lockCommand = (shell: Shell): Command => {
     .argument('[cluster]', 'the TalosCluster (default: every one of the namespace)')
     .addOption(outputOption(['table', 'json', 'yaml']))
   withExamples(lock, shell, ['lock', 'lock home -o json'])
-  return works<{ output: Output }>(lock, shell, (session, [cluster], { output }) => showLocks(session, cluster, output))
+  return works<{ output: Output }>(lock, shell, (session, [cluster], { output }) => showLocks(session, cluster, output), CLUSTER)
 }
 
 const showLocks = async (session: Session, cluster: string | undefined, output: Output): Promise<void> => {

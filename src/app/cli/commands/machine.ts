@@ -1,10 +1,14 @@
 import type { Command } from 'commander'
 import { ANNOTATION } from '../../../api/names.ts'
+import type { TalosMachineStatus } from '../../../api/talos-machine.ts'
+import type { KubeObject } from '../api.ts'
+import { holdOf } from '../holdups.ts'
 import type { Output } from '../output.ts'
 import { outputOption, printList, printObject } from '../output.ts'
 import { MACHINE, qualifiedName } from '../resource-types.ts'
 import type { Session } from '../session.ts'
-import { must, mustGet } from '../session.ts'
+import { must, notThere } from '../session.ts'
+import { named, Stop } from '../stop.ts'
 import type { Shell } from './command.ts'
 import { group, withExamples, works } from './command.ts'
 
@@ -19,18 +23,21 @@ export const machineCommand = (shell: Shell): Command => {
   const list = add('list', 'List machines').alias('ls').option('-A, --all-namespaces', 'of all namespaces').addOption(outputOption())
   works<{ output: Output; allNamespaces?: boolean }>(list, shell, (session, _, options) => printList(session, MACHINE, options))
 
-  const get = add('get', 'Show one machine').argument('<name>', 'the TalosMachine').addOption(outputOption())
-  works<{ output: Output }>(get, shell, async (session, [name = ''], { output }) =>
-    printObject(session, MACHINE, await mustGet(session, MACHINE, name), output),
+  const get = add('get', 'Show one machine').argument('<name>', 'the TalosMachine, or its host name').addOption(outputOption())
+  works<{ output: Output }>(
+    get,
+    shell,
+    async (session, [name = ''], { output }) => printObject(session, MACHINE, await machineCalled(session, name), output),
+    MACHINE,
   )
 
   const hold = add('hold', 'Keep upgrades away from a machine, until it is released')
-    .argument('<name>', 'the TalosMachine')
+    .argument('<name>', 'the TalosMachine, or its host name')
     .option('--reason <text>', 'why, for those who wonder later')
-  works<{ reason?: string }>(hold, shell, (session, [name = ''], { reason }) => holdMachine(session, name, reason))
+  works<{ reason?: string }>(hold, shell, (session, [name = ''], { reason }) => holdMachine(session, name, reason), MACHINE)
 
-  const release = add('release', 'Let upgrades come to a machine again').argument('<name>', 'the TalosMachine')
-  works(release, shell, (session, [name = '']) => releaseMachine(session, name))
+  const release = add('release', 'Let upgrades come to a machine again').argument('<name>', 'the TalosMachine, or its host name')
+  works(release, shell, (session, [name = '']) => releaseMachine(session, name), MACHINE)
 
   withExamples(machine, shell, [
     'machine list -o wide',
@@ -40,9 +47,28 @@ export const machineCommand = (shell: Shell): Command => {
   return machine
 }
 
-const holdMachine = async (session: Session, name: string, reason: string | undefined): Promise<void> => {
+/** The machine of that name; else the only one whose host or Node is called so, because that is what people see. */
+const machineCalled = async (session: Session, text: string): Promise<KubeObject> => {
+  const { api, namespace } = session
+  const found = await api.get(MACHINE, namespace, text)
+  if (found.ok || found.fault.kind !== 'notFound') return must(session, found, `read machine ${text}`)
+  const all = await api.list(MACHINE, namespace)
+  const fits = (all.ok ? all.value : []).filter(({ status }) => {
+    const { hostname, nodeName } = (status ?? {}) as Partial<TalosMachineStatus>
+    return hostname === text || nodeName === text
+  })
+  const [only, ...others] = fits
+  if (!only) throw await notThere(session, MACHINE, text)
+  if (others.length > 0)
+    throw new Stop('error', `${fits.length} machines are called ${text}: say which`, [
+      `There are: ${named(fits.map(({ metadata }) => metadata.name))}`,
+    ])
+  return only
+}
+
+const holdMachine = async (session: Session, text: string, reason: string | undefined): Promise<void> => {
   const { terminal } = session
-  await mustGet(session, MACHINE, name)
+  const { name } = (await machineCalled(session, text)).metadata
   // Only the word false releases, so a reason of that word would not hold.
   const value = reason === undefined || reason.trim() === '' || reason.trim() === 'false' ? 'true' : reason
   await annotate(session, name, value, 'hold')
@@ -50,10 +76,10 @@ const holdMachine = async (session: Session, name: string, reason: string | unde
   terminal.err('Operations that start from now on skip it. One that has begun with this machine is not stopped.')
 }
 
-const releaseMachine = async (session: Session, name: string): Promise<void> => {
-  const { metadata } = await mustGet(session, MACHINE, name)
-  const value = metadata.annotations?.[ANNOTATION.upgradeHold]
-  if (value === undefined || value === 'false') return session.terminal.out(`${qualifiedName(MACHINE, name)} is not held`)
+const releaseMachine = async (session: Session, text: string): Promise<void> => {
+  const { metadata } = await machineCalled(session, text)
+  const { name } = metadata
+  if (holdOf(metadata) === undefined) return session.terminal.out(`${qualifiedName(MACHINE, name)} is not held`)
   await annotate(session, name, null, 'release')
   session.terminal.out(`${qualifiedName(MACHINE, name)} released`)
 }

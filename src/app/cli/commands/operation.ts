@@ -39,7 +39,7 @@ export const operationCommand = (shell: Shell): Command => {
     'get',
     'Show one operation at a glance: what it does now, where and since when, what it waits for, what is next, what you can do',
   ).addOption(outputOption())
-  works<{ output: Output }>(get, shell, (session, [name = ''], options) => show(session, name, options.output))
+  works<{ output: Output }>(get, shell, (session, [name = ''], options) => show(session, name, options.output), OPERATION)
 
   const watch = one('watch', 'Watch one operation until it ends. Ctrl-C stops watching, never the operation')
     .option('--timeout <duration>', 'stop watching after this time')
@@ -47,25 +47,35 @@ export const operationCommand = (shell: Shell): Command => {
       'after',
       `\nOn a terminal one picture is drawn again and again; else each change is a line.\n\nExit codes:\n${exitCodesText()}`,
     )
-  works<WaitOptions>(watch, shell, async (session, [name = ''], { timeout }) => {
-    const timeoutMs = timeoutOf(timeout)
-    await mustGet(session, OPERATION, name)
-    return watchOperation(session, name, timeoutMs === undefined ? {} : { timeoutMs })
-  })
+  works<WaitOptions>(
+    watch,
+    shell,
+    async (session, [name = ''], { timeout }) => {
+      const timeoutMs = timeoutOf(timeout)
+      await mustGet(session, OPERATION, name)
+      return watchOperation(session, name, timeoutMs === undefined ? {} : { timeoutMs })
+    },
+    OPERATION,
+  )
 
   const pause = one('pause', 'Pause an operation. A machine whose install has begun is carried to its end first')
-  works(pause, shell, (session, [name = '']) => pauseOperation(session, name))
+  works(pause, shell, (session, [name = '']) => pauseOperation(session, name), OPERATION)
 
   const resume = waiting(one('resume', 'Let a paused operation go on, or run the failed step of a failed one again'))
-  works<WaitOptions>(resume, shell, (session, [name = ''], options) => resumeOperation(session, name, options))
+  works<WaitOptions>(resume, shell, (session, [name = ''], options) => resumeOperation(session, name, options), OPERATION)
 
   const cancel = waiting(one('cancel', 'Stop an operation for good at the next safe point').option('-y, --yes', 'without asking'))
-  works<WaitOptions & { yes?: boolean }>(cancel, shell, (session, [name = ''], options) => cancelOperation(session, name, options))
+  works<WaitOptions & { yes?: boolean }>(
+    cancel,
+    shell,
+    (session, [name = ''], options) => cancelOperation(session, name, options),
+    OPERATION,
+  )
 
   const remove = one('delete', 'Delete an operation. One that is not finished stops at the next safe point first')
     .alias('rm')
     .option('-y, --yes', 'without asking')
-  works<{ yes?: boolean }>(remove, shell, (session, [name = ''], options) => deleteOperation(session, name, options.yes))
+  works<{ yes?: boolean }>(remove, shell, (session, [name = ''], options) => deleteOperation(session, name, options.yes), OPERATION)
 
   withExamples(operation, shell, [
     'operation list -A',

@@ -8,8 +8,8 @@ import { exitCodesText } from '../exit-codes.ts'
 import { envelopeFlags, kindFlags, positionalOf, specOf } from '../kind-flags.ts'
 import type { Output } from '../output.ts'
 import { outputOption, printObject, printValue } from '../output.ts'
-import { isIdle, isRefused, mayDifferElsewhere, planLines, refusalTexts } from '../plan-view.ts'
-import { CLUSTER, OPERATION, qualifiedName } from '../resource-types.ts'
+import { isIdle, isRefused, lockLine, mayDifferElsewhere, planLines, refusalTexts } from '../plan-view.ts'
+import { bareName, CLUSTER, OPERATION, qualifiedName } from '../resource-types.ts'
 import type { Answer, Session } from '../session.ts'
 import { confirm, must, notThere, operationOf, whoAmI } from '../session.ts'
 import { crdsMissing, faultStop, named, Stop } from '../stop.ts'
@@ -72,9 +72,11 @@ const start = async (session: Session, kind: KindBlock, version: string | undefi
   const { terminal, api, outside, namespace } = session
   const timeoutMs = timeoutOf(options.timeout)
   // What can be seen without a server first.
-  specOf(outside.kinds, kind, options.cluster ?? 'any', version, options)
-  const cluster = await chosenCluster(session, options.cluster)
+  specOf(outside.kinds, kind, bareName(CLUSTER, options.cluster ?? 'any'), version, options)
+  mustBeName(options.name)
+  const cluster = await chosenCluster(session, options.cluster === undefined ? undefined : bareName(CLUSTER, options.cluster))
   const { asked, complete } = specOf(outside.kinds, kind, cluster, version, options)
+  if (options.name !== undefined && (await api.get(OPERATION, namespace, options.name)).ok) throw taken(session, options.name)
   const name = options.name ?? (options.plan ? nameOf(kind, version) : await freeName(session, kind, version))
 
   const user = await whoAmI(session)
@@ -109,10 +111,10 @@ const start = async (session: Session, kind: KindBlock, version: string | undefi
               : '--plan shows the whole plan.',
           ],
         )
-      else if (options.plan || !options.yes) {
+      else if (options.plan || (!options.yes && !isIdle(result.value))) {
         const say = options.plan ? terminal.out : terminal.err
         for (const line of planLines(result.value, { colors: terminal.colors, override: complete.override })) say(line)
-      }
+      } else if (result.value.holder && !isIdle(result.value)) terminal.err(lockLine(result.value))
       if (!refused && !options.plan && isIdle(result.value)) {
         const why = [...new Set(result.value.order.map(machine => machine.skip))].join('; ')
         throw new Stop('refused', `there is nothing to do on cluster ${cluster}: ${why || 'it has no machines that match'}`, [
@@ -126,8 +128,7 @@ const start = async (session: Session, kind: KindBlock, version: string | undefi
 
   await confirm(terminal, `Start ${kind.name}${version ? ` ${version}` : ''} on cluster ${cluster}?`, options.yes)
   const created = await api.create(OPERATION, namespace, object)
-  if (!created.ok && created.fault.kind === 'alreadyExists')
-    throw new Stop('error', `operation ${name} exists already in namespace ${namespace}`, ['Choose another with --name.'])
+  if (!created.ok && created.fault.kind === 'alreadyExists') throw taken(session, name)
   const operation = must(session, created, `create operation ${name}`)
 
   if (options.output === 'json' || options.output === 'yaml' || options.output === 'name')
@@ -141,6 +142,18 @@ const start = async (session: Session, kind: KindBlock, version: string | undefi
   if (options.output === 'table' || options.output === 'wide')
     terminal.err(`Watch it with: ${outside.calledAs} operation watch ${name} -n ${namespace}`)
   return 'ok'
+}
+
+const taken = ({ namespace }: Session, name: string): Stop =>
+  new Stop('error', `operation ${name} exists already in namespace ${namespace}`, ['Choose another with --name.'])
+
+/** As the server judges it, part by part between the dots. */
+const mustBeName = (name: string | undefined): void => {
+  if (name === undefined || (name.length <= 253 && name.split('.').every(part => /^[a-z0-9]([-a-z0-9]*[a-z0-9])?$/.test(part)))) return
+  throw new Stop(
+    'usage',
+    `--name ${JSON.stringify(name)}: must be the name of an object: lower-case letters, digits, - and ., beginning and ending with a letter or a digit`,
+  )
 }
 
 const chosenCluster = async (session: Session, wanted: string | undefined): Promise<string> => {

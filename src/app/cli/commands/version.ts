@@ -1,5 +1,5 @@
 import { Command } from 'commander'
-import { GROUP, VERSION } from '../../../api/names.ts'
+import { CONTROLLER, GROUP, VERSION } from '../../../api/names.ts'
 import type { Output } from '../output.ts'
 import { outputOption, printValue } from '../output.ts'
 import { CRD, DEPLOYMENT, OPERATION } from '../resource-types.ts'
@@ -14,7 +14,7 @@ type Versions = { readonly client: string; readonly server?: string; readonly cr
 export const versionCommand = ({ outside, leave }: Shell): Command => {
   const command = new Command('version')
     .description(
-      'Show the version of this program and, where they can be reached, of the API server, of the resource types and of the controller',
+      'Show the version of this program and, where they can be reached, of the API server, of the resource types and of the controller that runs in the namespace. ichor --version says only the first',
     )
     .option('--client', 'only of this program')
     .addOption(outputOption(['table', 'json', 'yaml']))
@@ -46,7 +46,7 @@ const found = async (outside: Outside, options: GlobalOptions): Promise<{ versio
     if (!server.ok) return { versions: { client }, trouble: `No server: ${server.fault.message}` }
     const [crd, deployment] = await Promise.all([
       api.get(CRD, undefined, `${OPERATION.plural}.${GROUP}`),
-      api.get(DEPLOYMENT, namespace, 'ichor-controller'),
+      api.get(DEPLOYMENT, namespace, CONTROLLER),
     ])
     const versionsServed = crd.ok
       ? ((crd.value.spec as { versions?: { name: string }[] } | undefined)?.versions ?? []).map(one => one.name)
@@ -64,7 +64,11 @@ const found = async (outside: Outside, options: GlobalOptions): Promise<{ versio
           : crd.fault.kind === 'notFound'
             ? `not installed (${outside.calledAs} install --crds-only)`
             : 'cannot be read',
-        ...(image ? { controller: image } : {}),
+        controller:
+          image ??
+          (deployment.ok || deployment.fault.kind === 'notFound'
+            ? `not found (no Deployment ${CONTROLLER} in namespace ${namespace})`
+            : 'cannot be read'),
       },
       trouble: '',
     }
