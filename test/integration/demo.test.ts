@@ -203,7 +203,7 @@ describe('the demo, played to its end', () => {
       const demo = startDemo('--once', '--machines', '1+1', '--speed', '20')
       await demo.until(/step pull/)
       const { folder } = tracesOf(demo)
-      const cli = join(import.meta.dirname, '..', '..', 'src', 'app', 'cli', 'main.ts')
+      const cli = join(import.meta.dirname, '..', '..', 'src', 'app', 'cli', 'entry.ts')
       const cancel = ['--kubeconfig', `${folder}/kubeconfig`, 'operation', 'cancel', 'talos-1-13-9', '--yes']
       const canceller = spawn(process.execPath, [cli, ...cancel], { stdio: 'ignore' })
       expect(await new Promise(resolve => canceller.once('exit', resolve))).toBe(0)
