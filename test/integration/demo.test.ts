@@ -54,8 +54,10 @@ function watched(child: ChildProcess): Demo {
   return demo
 }
 
-afterEach(async () => {
+afterEach(async ({ task }) => {
   for (const { process: child, exit, said } of running.splice(0)) {
+    // One that came to no end in time tells no assertion where it stood.
+    if (task.result?.state === 'fail') process.stderr.write(`${said()}\n`)
     child.kill('SIGKILL')
     await exit
     // Kept where it did not go well, for a person to look at.
