@@ -20,17 +20,13 @@ const spec = z
     talosconfigSecretRef: secretKey('talosconfig', 'talosconfig').meta({
       description: 'How to reach the Talos API: a Secret with a talosconfig whose certificate has the role os:admin.',
     }),
-    kubeconfigSecretRef: secretKey('kubeconfig', 'kubeconfig')
-      .optional()
-      .meta({
-        description: "How to reach the cluster's Kubernetes API: a Secret with a kubeconfig. Absent: the cluster that Ichor runs in.",
-      }),
-    imageFactory: text(253)
-      .optional()
-      .meta({
-        description:
-          'Host of the Image Factory that builds installer images, for example factory.talos.dev. Absent: the one that the running image names.',
-      }),
+    kubeconfigSecretRef: secretKey('kubeconfig', 'kubeconfig').optional().meta({
+      description: "How to reach the cluster's Kubernetes API: a Secret with a kubeconfig. Absent: the cluster that Ichor runs in.",
+    }),
+    imageFactory: text(253).optional().meta({
+      description:
+        'Host of the Image Factory that builds installer images, for example factory.talos.dev. Absent: the one that the running image names.',
+    }),
     maintenanceWindows: z
       .array(maintenanceWindow)
       .max(16)
