@@ -7,7 +7,7 @@ import { existsSync, mkdirSync, readFileSync, rmSync } from 'node:fs'
 import { delimiter, join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
 import { realParts } from '../test/real/parts.ts'
-import { readVitestReport } from './vitest-report.ts'
+import { agreement, readVitestReport } from './vitest-report.ts'
 
 const root = join(import.meta.dirname, '..')
 const folder = join(root, 'test', 'realtalos')
@@ -96,18 +96,6 @@ async function main(): Promise<number> {
   for (const line of agreement(report.metas)) console.log(line)
   console.log(`\n${report.passed} passed, ${report.failed.length} failed, ${report.skipped} skipped`)
   return report.failed.length === 0 ? 0 : 1
-}
-
-/** How many answers of whom are as they should be, by what the tests say about themselves. */
-function agreement(metas: readonly Record<string, unknown>[]): string[] {
-  const groups = new Map<string, { all: number; agree: number }>()
-  for (const { answer } of metas) {
-    if (typeof answer !== 'object' || answer === null) continue
-    const { of, agrees } = answer as { of: string; agrees: boolean }
-    const group = groups.get(of) ?? { all: 0, agree: 0 }
-    groups.set(of, { all: group.all + 1, agree: group.agree + (agrees ? 1 : 0) })
-  }
-  return [...groups].map(([of, { all, agree }]) => `${of}: ${agree} of ${all} answers agree`)
 }
 
 /** Where these machines cannot run at all. */

@@ -5,7 +5,7 @@ import { spawn } from 'node:child_process'
 import { existsSync, mkdirSync, rmSync } from 'node:fs'
 import { delimiter, join } from 'node:path'
 import { realPart, realPartNames } from '../test/real/parts.ts'
-import { readVitestReport } from './vitest-report.ts'
+import { agreement, readVitestReport } from './vitest-report.ts'
 
 interface Check {
   name: string
@@ -20,6 +20,7 @@ const filters = process.argv.slice(2)
 const counts = { passed: 0, failed: 0, skipped: 0 }
 const failures: string[] = []
 const skips: string[] = []
+const agreements: string[] = []
 
 if (filters.length === 0) {
   for (const check of checks()) {
@@ -44,6 +45,7 @@ await runTests()
 
 if (skips.length > 0) console.log(['', 'Skipped:', ...skips.map(skip => `  ${skip}`)].join('\n'))
 if (failures.length > 0) console.log(['', 'Failed:', ...failures.map(failure => `  ${failure}`)].join('\n'))
+if (agreements.length > 0) console.log(['', ...agreements].join('\n'))
 console.log(`\n${counts.passed} passed, ${counts.failed} failed, ${counts.skipped} skipped`)
 process.exitCode = counts.failed === 0 ? 0 : 1
 
@@ -75,6 +77,7 @@ async function runTests(): Promise<void> {
   counts.skipped += report.skipped
   for (const failure of report.failed) fail(failure)
   skips.push(...report.skips)
+  agreements.push(...agreement(report.metas))
   // Such as an unhandled rejection between two tests.
   if (code !== 0 && counts.failed === failedBefore) fail(`vitest ended with ${code}`)
 }

@@ -40,3 +40,15 @@ export function readVitestReport(path: string, root: string): VitestReport {
   }
   return sum
 }
+
+/** How many answers of whom are as they should be, by what the tests say about themselves in `task.meta.answer`. */
+export function agreement(metas: readonly Record<string, unknown>[]): string[] {
+  const groups = new Map<string, { all: number; agree: number }>()
+  for (const { answer } of metas) {
+    if (typeof answer !== 'object' || answer === null) continue
+    const { of, agrees, count = 1 } = answer as { of: string; agrees: boolean; count?: number }
+    const group = groups.get(of) ?? { all: 0, agree: 0 }
+    groups.set(of, { all: group.all + count, agree: group.agree + (agrees ? count : 0) })
+  }
+  return [...groups].map(([of, { all, agree }]) => `${of}: ${agree} of ${all} answers agree`)
+}

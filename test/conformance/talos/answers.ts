@@ -20,10 +20,13 @@ export const kubernetesVersion = 'v1.35.4'
 
 declare module 'vitest' {
   interface TaskMeta {
-    /** For the last lines of a run: whose answer a test has looked at, and whether it is that of a real machine. */
-    answer?: { readonly of: string; readonly agrees: boolean }
+    /** For the last lines of a run: whose answers a test has looked at, how many (default 1), and whether they are as they should be. */
+    answer?: { readonly of: string; readonly agrees: boolean; readonly count?: number }
   }
 }
+
+/** What the line about simulated machines begins with. */
+export const SIMULATED = 'talosctl and simulated machines, as documented'
 
 export type Answer = { readonly code: number; readonly out: string; readonly err: string }
 

@@ -6,7 +6,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { createKubernetesCa, createKubernetesClient, createTalosCa, validFor } from '../../../src/adapters/pki/talos-pki.ts'
 import { type Machines, startMachines } from '../../machines-on-the-wire.ts'
 import { realPart } from '../../real/parts.ts'
-import { ask, configsOf, kubernetesVersion, type Place, recordedAnswers, talosVersion, written } from './answers.ts'
+import { ask, configsOf, kubernetesVersion, type Place, recordedAnswers, SIMULATED, talosVersion, written } from './answers.ts'
 import { commands, type Person } from './commands.ts'
 
 const part = await realPart('talosctl')
@@ -68,7 +68,7 @@ describe.skipIf('missing' in part)('simulated machines answer talosctl as real o
       const own = written(command, await ask(place, command))
       const real = recorded[at] ?? 'not recorded'
       const agrees = command.some ? own.split('\n').every(line => real.split('\n').includes(line)) : own === real
-      task.meta.answer = { of: 'simulated machines and talosctl', agrees }
+      task.meta.answer = { of: SIMULATED, agrees }
       if (command.apart !== undefined) expect(agrees, 'agrees now: take its reason away').toBe(false)
       else if (!agrees) expect(own).toBe(real)
     })

@@ -1,35 +1,26 @@
 // The real talosctl and what only simulated machines do: upgrades, reboots, and what containers have not. What it prints for both kinds of machines
 // is compared in recorded.test.ts.
-import { execFile, spawn } from 'node:child_process'
 import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { type Machines, startMachines } from '../../machines-on-the-wire.ts'
-import { realPart } from '../../real/parts.ts'
-
-const part = await realPart('talosctl')
-const program = 'path' in part ? part.path : ''
+import { countInvocations, hasTalosctl, type Ran, talosctl as run, talosctlOn } from './talosctl.ts'
 
 const VERSION = 'v1.12.5'
 const NEWER = 'ghcr.io/siderolabs/installer:v1.12.6'
 
 let home: string
 let machines: Machines
-let config: string
 
-type Ran = { readonly code: number; readonly out: string; readonly err: string }
+countInvocations()
 
 /** Addresses as if the machines stood in 10.5.0.0/24, control planes from .11 on. */
 const renamed = (text: string): string => text.replaceAll(machines.address(0).replace(/\.\d+$/, ''), '10.5.0')
 
-function talosctl(...args: string[]): Promise<Ran> {
-  const environment = { ...process.env, HOME: home, TALOSCONFIG: config }
-  return new Promise(resolve => {
-    execFile(program, args, { env: environment, timeout: 60_000 }, (error, out, err) => {
-      resolve({ code: error ? Number(error.code ?? -1) : 0, out: renamed(out), err: renamed(err) })
-    })
-  })
+async function talosctl(...args: string[]): Promise<Ran> {
+  const { code, out, err } = await run(home, args)
+  return { code, out: renamed(out), err: renamed(err) }
 }
 
 /** A printed table as rows of cells, whatever the widths. */
@@ -51,15 +42,14 @@ async function startCluster(speed: number): Promise<void> {
     speed,
     clusterName: 'home',
   })
-  config = join(home, 'talosconfig')
-  await writeFile(config, await machines.talosconfig())
+  await writeFile(join(home, 'admin'), await machines.talosconfig())
 }
 async function stopCluster(): Promise<void> {
   await machines.close()
   await rm(home, { recursive: true, force: true })
 }
 
-describe.skipIf('missing' in part)('talosctl looks at machines', () => {
+describe.skipIf(!hasTalosctl)('talosctl looks at machines', () => {
   beforeAll(() => startCluster(1))
   afterAll(stopCluster)
 
@@ -101,7 +91,7 @@ describe.skipIf('missing' in part)('talosctl looks at machines', () => {
   })
 })
 
-describe.skipIf('missing' in part)('talosctl acts on machines', () => {
+describe.skipIf(!hasTalosctl)('talosctl acts on machines', () => {
   beforeAll(() => startCluster(60))
   afterAll(stopCluster)
 
@@ -125,17 +115,13 @@ describe.skipIf('missing' in part)('talosctl acts on machines', () => {
 
   test('a watch shows a reboot, which talosctl waits for', { timeout: 60_000 }, async () => {
     const before = await bootID(4)
-    const watching = spawn(program, ['-n', node(4), 'get', 'machinestatus', '-w'], {
-      env: { ...process.env, HOME: home, TALOSCONFIG: config },
-    })
-    let seen = ''
-    watching.stdout.on('data', (chunk: Buffer) => (seen += chunk.toString()))
-    await vi.waitFor(() => expect(seen).toContain('running'), 10_000)
+    const watching = talosctlOn(home, ['-n', node(4), 'get', 'machinestatus', '-w'])
+    await vi.waitFor(() => expect(watching.seen()).toContain('running'), 10_000)
     const rebooted = await talosctl('-n', node(4), 'reboot', '--wait', '--timeout', '50s')
-    watching.kill('SIGINT')
+    await watching.stop()
     expect(rebooted.err).toContain('"10.5.0.15": events check condition met')
     expect(rebooted).toMatchObject({ code: 0, err: expect.stringContaining('"10.5.0.15": post check passed') as string })
-    const [head, first, second] = rows(renamed(seen))
+    const [head, first, second] = rows(renamed(watching.seen()))
     expect(head).toEqual(['NODE', '*', 'NAMESPACE', 'TYPE', 'ID', 'VERSION', 'STAGE', 'READY'])
     expect(first).toEqual(['10.5.0.15', '+', 'runtime', 'MachineStatus', 'machine', '1', 'running', 'true'])
     // A change has a blank where what is new has a plus.
@@ -165,12 +151,8 @@ describe.skipIf('missing' in part)('talosctl acts on machines', () => {
     )
     expect((await talosctl('-n', node(1), 'dmesg')).out).toMatch(/^10\.5\.0\.12: user: warning: \[\S+Z\]: \[talos\] pulled: /m)
     expect((await talosctl('-n', node(1), 'logs', 'machined')).out).toContain('10.5.0.12: [talos] ')
-    const events = spawn(program, ['-n', node(1), 'events', '--tail', '-1'], {
-      env: { ...process.env, HOME: home, TALOSCONFIG: config },
-    })
-    let seen = ''
-    events.stdout.on('data', (chunk: Buffer) => (seen += chunk.toString()))
-    await vi.waitFor(() => expect(seen).toContain('machine.MachineStatusEvent'), 10_000)
-    events.kill('SIGINT')
+    const events = talosctlOn(home, ['-n', node(1), 'events', '--tail', '-1'])
+    await vi.waitFor(() => expect(events.seen()).toContain('machine.MachineStatusEvent'), 10_000)
+    await events.stop()
   })
 })
