@@ -21,10 +21,10 @@ import type { Answer, Code, Refusal } from '../world/answer.ts'
 import { answer, refuse } from '../world/answer.ts'
 import type { Machine } from '../world/machine.ts'
 import { isInMaintenance, versionOf } from '../world/machine.ts'
-import { isAtLeast } from '../world/releases.ts'
 import type { Call, Ground, StreamHandler, UnaryHandler, UploadHandler } from './call.ts'
 import { until } from './call.ts'
-import { anybody, refusalInMaintenance } from './maintenance.ts'
+import { refusalInMaintenance, rolesInMaintenance } from './maintenance.ts'
+import { notYetIn } from './methods-by-version.ts'
 import { mayCall, rolesOf } from './roles.ts'
 import { reach, routeOf, valuesOf } from './routing.ts'
 
@@ -73,22 +73,6 @@ const guarded = async <T>(run: () => Answer<T> | Promise<Answer<T>>): Promise<An
   }
 }
 
-/** Services and methods that came with a minor of Talos 1. */
-const SINCE: Readonly<Record<string, number>> = {
-  'machine.ImageService': 13,
-  'machine.LifecycleService': 13,
-  'machine.MachineService/EtcdDowngradeValidate': 11,
-  'machine.MachineService/EtcdDowngradeEnable': 11,
-  'machine.MachineService/EtcdDowngradeCancel': 11,
-}
-
-/** What a machine of that version, which does not know the method yet, says of it. */
-const notYetIn = (version: string, path: string): string | undefined => {
-  const [, service = '', method = ''] = path.split('/')
-  if (!isAtLeast(version, 1, SINCE[service] ?? 0)) return `unknown service ${service}`
-  return isAtLeast(version, 1, SINCE[`${service}/${method}`] ?? 0) ? undefined : `unknown method ${method} for service ${service}`
-}
-
 type Caller = {
   readonly ground: Ground
   readonly endpoint: Machine
@@ -103,7 +87,7 @@ const runOn = async <T>(
   target: string | undefined,
   run: (call: Call) => Answer<T> | Promise<Answer<T>>,
 ): Promise<Answer<T>> => {
-  const { ground, endpoint, path, roles } = caller
+  const { ground, endpoint, path } = caller
   const reached = target === undefined ? answer(endpoint) : await reach(ground.site, endpoint, target, caller.over)
   if (!reached.ok) return reached
   const machine = reached.value
@@ -111,9 +95,10 @@ const runOn = async <T>(
   const missing = notYetIn(versionOf(machine), path)
   if (missing !== undefined) return refuse('Unimplemented', missing)
   const isOpen = isInMaintenance(machine)
+  const roles = isOpen ? rolesInMaintenance(machine) : caller.roles
   const closed = isOpen ? refusalInMaintenance(machine, path) : undefined
   if (closed) return closed
-  if (!isOpen && !mayCall(roles, path)) return refuse('PermissionDenied', 'not authorized')
+  if (!isOpen && !mayCall(roles, path, versionOf(machine))) return refuse('PermissionDenied', 'not authorized')
   const away = new AbortController()
   const over = AbortSignal.any([caller.over, away.signal])
   const broken = Promise.withResolvers<Answer<T>>()
@@ -126,7 +111,7 @@ const runOn = async <T>(
     })
   }
   machine.streams.add(hangUp)
-  const result = await Promise.race([broken.promise, guarded(() => run({ ...ground, machine, roles: isOpen ? anybody : roles, over }))])
+  const result = await Promise.race([broken.promise, guarded(() => run({ ...ground, machine, roles, over }))])
   machine.streams.delete(hangUp)
   // Whatever else the handler began ends with the call.
   away.abort()

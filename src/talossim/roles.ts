@@ -1,4 +1,5 @@
 import type { PeerCertificate } from 'node:tls'
+import { isAtLeast } from '../world/releases.ts'
 
 type TalosRole = 'os:admin' | 'os:operator' | 'os:reader' | 'os:etcd:backup' | 'os:image:verifier' | 'os:meta:writer' | 'os:impersonator'
 
@@ -11,7 +12,7 @@ const LETTERS: Readonly<Record<string, TalosRole>> = {
   M: 'os:meta:writer',
 }
 
-/** Methods by service and by who may call them, a letter per role. What is not named needs the admin. */
+/** Methods by service and by who may call them since 1.13, a letter per role. What is not named needs the admin. */
 const RULES: Readonly<Record<string, Readonly<Record<string, readonly string[]>>>> = {
   'machine.MachineService': {
     AOR: [
@@ -49,10 +50,14 @@ const RULES: Readonly<Record<string, Readonly<Record<string, readonly string[]>>
       ...['ServiceRestart', 'ServiceStart', 'ServiceStop'],
     ],
     AM: ['MetaDelete', 'MetaWrite'],
+    // A reader only where the machine has no configuration yet, which the handler looks at.
+    AR: ['ApplyConfiguration'],
   },
   'machine.ImageService': { AOR: ['List'], AO: ['Pull'], AORV: ['Verify'] },
   'cluster.ClusterService': { AOR: ['HealthCheck'] },
-  'storage.StorageService': { AOR: ['Disks'] },
+  'machine.LVMService': { AR: ['LogicalVolumeRemove', 'VolumeGroupRemove', 'PhysicalVolumeRemove'] },
+  'machine.MDService': { AR: ['Destroy'] },
+  'storage.StorageService': { AOR: ['Disks'], AR: ['BlockDeviceWipe'] },
   'time.TimeService': { AOR: ['Time', 'TimeCheck'] },
   'inspect.InspectService': { AOR: ['ControllerRuntimeDependencies'] },
   'cosi.resource.State': { AOR: ['Get', 'List', 'Watch'] },
@@ -64,9 +69,21 @@ const BY_PATH: ReadonlyMap<string, string> = new Map(
   ),
 )
 
-/** Whether one of these roles may call the method, e.g. `/machine.MachineService/Reboot`. */
-export const mayCall = (roles: ReadonlySet<string>, path: string): boolean =>
-  Array.from(BY_PATH.get(path) ?? 'A').some(letter => roles.has(LETTERS[letter] ?? ''))
+/** Before 1.13 a machine in maintenance had another server with rules of its own, and nobody but the admin wrote META. */
+const ADMINS_UNTIL_1_13: readonly string[] = [
+  ...['ApplyConfiguration', 'MetaDelete', 'MetaWrite'].map(method => `/machine.MachineService/${method}`),
+  '/storage.StorageService/BlockDeviceWipe',
+]
+
+const lettersOf = (path: string, version: string): string =>
+  ADMINS_UNTIL_1_13.includes(path) && !isAtLeast(version, 1, 13) ? 'A' : (BY_PATH.get(path) ?? 'A')
+
+/**
+ * Whether one of these roles passes the rule of a method, e.g. `/machine.MachineService/Reboot`.
+ * @param version Of the machine that is called, with `v`.
+ */
+export const mayCall = (roles: ReadonlySet<string>, path: string, version: string): boolean =>
+  Array.from(lettersOf(path, version)).some(letter => roles.has(LETTERS[letter] ?? ''))
 
 /**
  * The roles of a caller: the Organizations of its certificate. Another machine's apid, known by `os:impersonator`, speaks for its own caller.

@@ -33,6 +33,7 @@ import { logMethods } from './machine/logs.ts'
 import { powerMethods } from './machine/power.ts'
 import { serviceMethods } from './machine/services.ts'
 import { systemMethods } from './machine/system.ts'
+import { REFUSED_SERVICES, refusedMethods } from './refused-services.ts'
 import { timeMethods } from './time-service.ts'
 import { storageMethods } from './storage-service.ts'
 
@@ -83,6 +84,7 @@ const serverOf = (ground: Ground, endpoint: Machine): Server => {
   add(grpcService(InspectService), inspectMethods)
   add(grpcService(State), stateMethods)
   add(grpcService(StorageService), storageMethods)
+  for (const service of REFUSED_SERVICES) add(grpcService(service), refusedMethods(service))
   return server
 }
 

@@ -63,6 +63,8 @@ export type Machine = {
   configured: (() => void) | undefined
   /** A configuration is being applied. */
   applying: boolean
+  /** Its callers in maintenance come over SideroLink, and count as administrators. */
+  siderolink: boolean
   /** What the containerd that the installer runs from has, by reference without digest. */
   readonly images: Map<string, Installer>
   readonly events: EventRing
@@ -125,6 +127,7 @@ export const createMachine = (options: MachineOptions): Machine => ({
   endTrial: undefined,
   configured: undefined,
   applying: false,
+  siderolink: false,
   images: new Map(),
   events: createEventRing(),
   powered: true,

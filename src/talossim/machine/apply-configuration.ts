@@ -132,9 +132,10 @@ const apply = async (
 }
 
 const applyConfiguration: UnaryHandler<typeof methods.applyConfiguration> = async (call, request) => {
-  const { machine } = call
+  const { machine, roles } = call
   if (machine.applying && guardsAgainstOthers(versionOf(machine)))
     return refuse('FailedPrecondition', 'another apply configuration is already in progress')
+  if (!roles.has('os:admin') && !isInMaintenance(machine)) return refuse('PermissionDenied', 'not authorized')
   const { life } = machine
   machine.applying = true
   const applied = await apply(call, request)
