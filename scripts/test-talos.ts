@@ -1,12 +1,13 @@
 // `npm run test:talos`: builds real Talos machines once, starts three control planes and a worker in a network namespace, runs the tests of
 // test/realtalos against them, and ends them without a trace. The last line is "N passed, N failed, N skipped".
 // `--record` writes the answers of the machines down anew (test/realtalos/recorded). Other arguments pick tests, as for vitest.
-// ICHOR_REQUIRE_REAL_PARTS=1 makes it a failure where this machine cannot run them.
+// Where this machine cannot run them, that is one skip; ICHOR_REQUIRE_REAL_PARTS=1 makes it a failure, unless it is the kernel that refuses.
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process'
-import { existsSync, mkdirSync, readFileSync, rmSync } from 'node:fs'
+import { existsSync, mkdirSync, readFileSync, rmdirSync, rmSync } from 'node:fs'
 import { delimiter, join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
 import { realParts } from '../test/real/parts.ts'
+import { finish, type Summary } from './summary.ts'
 import { agreement, readVitestReport } from './vitest-report.ts'
 
 const root = join(import.meta.dirname, '..')
@@ -21,6 +22,7 @@ const env = {
   PATH: [join(root, 'node_modules', '.bin'), process.env.PATH].join(delimiter),
   ...(isRecording ? { RECORD_TALOS: '1' } : {}),
 }
+const nothing: Summary = { passed: 0, failed: [], skipped: 0, skips: [], agreements: [] }
 /** What would be left if the end of the machines failed. */
 const traces = ['/run/netns/realtalos', join(cache, 'run'), ...cgroups().map(path => join(path, 'realtalos'))]
 
@@ -37,25 +39,18 @@ for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) {
   })
 }
 
-const reason = whyNot()
-if (reason) {
-  const isNeeded = process.env.ICHOR_REQUIRE_REAL_PARTS === '1'
-  console.log(`${isNeeded ? 'Failed' : 'Skipped'}:\n  real Talos machines: ${reason}`)
-  console.log(isNeeded ? '\n0 passed, 1 failed, 0 skipped' : '\n0 passed, 0 failed, 1 skipped')
-  process.exitCode = isNeeded ? 1 : 0
-} else {
-  try {
-    process.exitCode = await main()
-  } catch (error) {
-    const why = error instanceof Stopped ? `stopped by ${stoppedBy}` : error instanceof Error ? error.message : String(error)
-    console.log(`\nFailed:\n  ${why}`)
-    console.log('\n0 passed, 1 failed, 0 skipped')
-    process.exitCode = 1
-  }
-  if (stoppedBy) process.exitCode = stoppedBy === 'SIGTERM' ? 143 : stoppedBy === 'SIGHUP' ? 129 : 130
+const obstacle = whyNot()
+if (!obstacle) finish('test:talos', await main().catch(failed))
+else if (obstacle.canBeMended && process.env.ICHOR_REQUIRE_REAL_PARTS === '1') finish('test:talos', failed(obstacle.reason))
+else finish('test:talos', { ...nothing, skipped: 1, skips: [`real Talos machines: ${obstacle.reason}`] })
+if (stoppedBy) process.exitCode = stoppedBy === 'SIGTERM' ? 143 : stoppedBy === 'SIGHUP' ? 129 : 130
+
+function failed(why: unknown): Summary {
+  const reason = why instanceof Stopped ? `stopped by ${stoppedBy}` : why instanceof Error ? why.message : String(why)
+  return { ...nothing, failed: [`real Talos machines: ${reason}`] }
 }
 
-async function main(): Promise<number> {
+async function main(): Promise<Summary> {
   const begin = Date.now()
   const seconds = (since: number) => `${Math.round((Date.now() - since) / 1000)} s`
   // Only our own versions fit together; envtest has others.
@@ -89,26 +84,47 @@ async function main(): Promise<number> {
   if (code !== 0 && report.failed.length === 0) report.failed.push(`vitest ended with ${code}`)
   const left = traces.filter(existsSync)
   if (left.length > 0) report.failed.push(`the machines left something behind: ${left.join(', ')}`)
-
-  console.log('')
-  if (report.skips.length > 0) console.log(['Skipped:', ...report.skips.map(line => `  ${line}`), ''].join('\n'))
-  if (report.failed.length > 0) console.log(['Failed:', ...report.failed.map(line => `  ${line}`), ''].join('\n'))
-  for (const line of agreement(report.metas)) console.log(line)
-  console.log(`\n${report.passed} passed, ${report.failed.length} failed, ${report.skipped} skipped`)
-  return report.failed.length === 0 ? 0 : 1
+  const { passed, failed, skipped, skips, metas } = report
+  return { passed, failed, skipped, skips, agreements: agreement(metas) }
 }
 
-/** Where these machines cannot run at all. */
-function whyNot(): string | undefined {
+/** Why these machines cannot run here, and whether a person (or a package) could mend it. */
+function whyNot(): { reason: string; canBeMended: boolean } | undefined {
   if (process.platform !== 'linux' || process.arch !== 'x64')
-    return `they need Linux on amd64, this is ${process.platform} on ${process.arch}`
-  if (process.getuid?.() !== 0) return 'only root can start them (network namespaces, mounts, cgroups)'
-  if (cgroups().length === 0) return 'no cgroup v2 file system is mounted'
+    return { reason: `they need Linux on amd64, this is ${process.platform} on ${process.arch}`, canBeMended: false }
+  if (process.getuid?.() !== 0) return { reason: 'only root can start them (network namespaces, mounts, cgroups)', canBeMended: true }
   const tools = ['bash', 'ip', 'nsenter', 'unshare', 'setsid', 'ldd', 'dpkg-deb', 'apt-get', 'awk']
   const missing = tools.filter(tool => spawnSync('sh', ['-c', `command -v ${tool}`]).status !== 0)
-  if (missing.length > 0) return `missing programs: ${missing.join(', ')} (Debian: iproute2, util-linux, libc-bin, dpkg, apt, mawk)`
-  const allowed = spawnSync('unshare', ['--mount', '--pid', '--net', '--uts', '--ipc', '--cgroup', '--fork', 'true'])
-  if (allowed.status !== 0) return `namespaces cannot be made here: ${allowed.stderr.toString().trim() || 'unshare fails'}`
+  if (missing.length > 0)
+    return {
+      reason: `missing programs: ${missing.join(', ')} (Debian: iproute2, util-linux, libc-bin, dpkg, apt, mawk)`,
+      canBeMended: true,
+    }
+  const refusal = refusalOfKernel()
+  return refusal === undefined ? undefined : { reason: `the kernel refuses ${refusal}`, canBeMended: false }
+}
+
+/** Tries in passing what the machines need of the kernel. */
+function refusalOfKernel(): string | undefined {
+  const trials: readonly (readonly [what: string, ...command: string[]])[] = [
+    ['namespaces', 'unshare', '--mount', '--pid', '--net', '--uts', '--ipc', '--cgroup', '--fork', 'true'],
+    ['mounts', 'unshare', '--mount', '--pid', '--fork', '--mount-proc', 'mount', '-t', 'tmpfs', 'tmpfs', '/mnt'],
+    ['bridges', 'unshare', '--net', 'ip', 'link', 'add', 'br0', 'type', 'bridge'],
+    ['pairs of network devices', 'unshare', '--net', 'ip', 'link', 'add', 'a', 'type', 'veth', 'peer', 'name', 'b'],
+  ]
+  for (const [what, command, ...args] of trials) {
+    const trial = spawnSync(command!, args)
+    if (trial.status !== 0) return `${what}: ${trial.stderr?.toString().trim() || `${command} fails`}`
+  }
+  const [group] = cgroups()
+  if (group === undefined) return 'cgroups: no cgroup v2 file system is mounted'
+  const own = join(group, `realtalos-trial-${process.pid}`)
+  try {
+    mkdirSync(own)
+    rmdirSync(own)
+  } catch (error) {
+    return `cgroups: ${String(error)}`
+  }
   return undefined
 }
 

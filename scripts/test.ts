@@ -5,6 +5,7 @@ import { spawn } from 'node:child_process'
 import { existsSync, mkdirSync, rmSync } from 'node:fs'
 import { delimiter, join } from 'node:path'
 import { realPart, realPartNames } from '../test/real/parts.ts'
+import { finish, type Summary } from './summary.ts'
 import { agreement, readVitestReport } from './vitest-report.ts'
 
 interface Check {
@@ -17,10 +18,7 @@ const reportPath = join(root, '.cache', 'vitest.json')
 const env = { ...process.env, PATH: [join(root, 'node_modules', '.bin'), process.env.PATH].join(delimiter) }
 const filters = process.argv.slice(2)
 
-const counts = { passed: 0, failed: 0, skipped: 0 }
-const failures: string[] = []
-const skips: string[] = []
-const agreements: string[] = []
+const summary: Summary = { passed: 0, failed: [], skipped: 0, skips: [], agreements: [] }
 
 if (filters.length === 0) {
   for (const check of checks()) {
@@ -29,25 +27,21 @@ if (filters.length === 0) {
     console.log(
       `${code === 0 ? 'ok' : 'FAILED'}  ${check.name} (${check.command.join(' ')}), ${((Date.now() - begin) / 1000).toFixed(1)} s`,
     )
-    if (code === 0) counts.passed++
-    else fail(`${check.name}: ${check.command.join(' ')}`)
+    if (code === 0) summary.passed++
+    else summary.failed.push(`${check.name}: ${check.command.join(' ')}`)
   }
 }
 
 for (const name of realPartNames) {
   const part = await realPart(name)
   if (!('missing' in part)) continue
-  skips.push(`all that needs the real ${part.missing}`)
-  if (process.env.ICHOR_REQUIRE_REAL_PARTS === '1') fail(`the real ${part.missing}`)
+  summary.skips.push(`all that needs the real ${part.missing}`)
+  if (process.env.ICHOR_REQUIRE_REAL_PARTS === '1') summary.failed.push(`the real ${part.missing}`)
 }
 
 await runTests()
 
-if (skips.length > 0) console.log(['', 'Skipped:', ...skips.map(skip => `  ${skip}`)].join('\n'))
-if (failures.length > 0) console.log(['', 'Failed:', ...failures.map(failure => `  ${failure}`)].join('\n'))
-if (agreements.length > 0) console.log(['', ...agreements].join('\n'))
-console.log(`\n${counts.passed} passed, ${counts.failed} failed, ${counts.skipped} skipped`)
-process.exitCode = counts.failed === 0 ? 0 : 1
+finish('test', summary)
 
 function checks(): Check[] {
   const always: Check[] = [
@@ -69,22 +63,18 @@ async function runTests(): Promise<void> {
   mkdirSync(join(root, '.cache'), { recursive: true })
   rmSync(reportPath, { force: true })
   const code = await run(['vitest', 'run', '--reporter=default', '--reporter=json', `--outputFile.json=${reportPath}`, ...filters])
-  if (!existsSync(reportPath)) return fail('vitest ended without a report')
-
+  if (!existsSync(reportPath)) {
+    summary.failed.push('vitest ended without a report')
+    return
+  }
   const report = readVitestReport(reportPath, root)
-  const failedBefore = counts.failed
-  counts.passed += report.passed
-  counts.skipped += report.skipped
-  for (const failure of report.failed) fail(failure)
-  skips.push(...report.skips)
-  agreements.push(...agreement(report.metas))
+  summary.passed += report.passed
+  summary.failed.push(...report.failed)
+  summary.skipped += report.skipped
+  summary.skips.push(...report.skips)
+  summary.agreements.push(...agreement(report.metas))
   // Such as an unhandled rejection between two tests.
-  if (code !== 0 && counts.failed === failedBefore) fail(`vitest ended with ${code}`)
-}
-
-function fail(what: string): void {
-  counts.failed++
-  failures.push(what)
+  if (code !== 0 && report.failed.length === 0) summary.failed.push(`vitest ended with ${code}`)
 }
 
 function run(command: string[]): Promise<number> {
