@@ -39,6 +39,9 @@ export type Controller = {
 
 const DISCOVER_MS = 30_000
 
+/** What a long act says of itself is written at most so often. */
+const PROGRESS_MS = 5_000
+
 /** Several changes in a row wake a waiter once. */
 const WAKE_MS = 1_000
 
@@ -67,7 +70,7 @@ export const startController = (options: ControllerOptions): Controller => {
 
   /** One term of leadership. What was begun in it never acts in a later one: by then another may have led in between. */
   const lead = (): { readonly end: () => Promise<void> } => {
-    const longActs = createLongActs()
+    const longActs = createLongActs({ clock, everyMs: PROGRESS_MS / pace })
     // Of this term alone: at its start everything is looked at, whoever wrote it.
     const own = rememberWrites(options.home)
     const { home } = own

@@ -4,6 +4,7 @@ import type { Result } from '../ports/fault.ts'
 import type { LongOutcome } from '../core/kind.ts'
 import { createLongActs } from './long-acts.ts'
 
+const told = { clock: { now: () => 0, monotonic: () => 0, after: () => () => {} }, everyMs: 5_000 }
 const owner = { namespace: 'n', name: 'a', uid: 'u1' }
 const receipt: Result<LongOutcome> = { ok: true, value: { receipt: 'done' } }
 const byHand = () => {
@@ -13,7 +14,7 @@ const byHand = () => {
 
 describe('long acts', () => {
   it('run until they end, with their last words, and wake their operation then', async () => {
-    const acts = createLongActs()
+    const acts = createLongActs(told)
     const hand = byHand()
     let woken = 0
     acts.start(
@@ -32,7 +33,7 @@ describe('long acts', () => {
   })
 
   it('keep their answer until it is dropped', async () => {
-    const acts = createLongActs()
+    const acts = createLongActs(told)
     acts.start(
       owner,
       'wk-1',
@@ -49,7 +50,7 @@ describe('long acts', () => {
   })
 
   it('that throw end with a fault', async () => {
-    const acts = createLongActs()
+    const acts = createLongActs(told)
     acts.start(
       owner,
       'wk-1',
@@ -62,7 +63,7 @@ describe('long acts', () => {
   })
 
   it('that are cancelled are told so, and what they say afterwards is nobody’s', async () => {
-    const acts = createLongActs()
+    const acts = createLongActs(told)
     const hand = byHand()
     let [woken, heard] = [0, 0]
     acts.start(
@@ -90,7 +91,7 @@ describe('long acts', () => {
   })
 
   it('of a namesake that was deleted end when the new one comes', () => {
-    const acts = createLongActs()
+    const acts = createLongActs(told)
     const never = () => new Promise<never>(() => {})
     acts.start(owner, 'wk-1', 'install', never, () => {})
     acts.start({ ...owner, uid: 'u2' }, 'wk-1', 'install', never, () => {})

@@ -5,6 +5,7 @@ import type { Key } from '../ports/home.ts'
 import type { LongCall } from '../ports/talos.ts'
 import type { LongOutcome } from '../core/kind.ts'
 import type { RunningAct } from '../core/world.ts'
+import { createProgress, type Progress } from './progress.ts'
 
 /** The operation that a long act belongs to: its name and, because names come again, its UID. */
 export type Owner = Key & { readonly uid: string }
@@ -33,12 +34,12 @@ export type LongActs = {
   readonly cancelAll: () => void
 }
 
-export const createLongActs = (): LongActs => {
+export const createLongActs = (options: Parameters<typeof createProgress>[0]): LongActs => {
   type Entry = {
     readonly owner: Owner
     readonly target: string
     readonly step: string
-    progress: string
+    readonly progress: Progress
     settled?: SettledAct
     readonly cancel: () => void
   }
@@ -55,9 +56,10 @@ export const createLongActs = (): LongActs => {
   return {
     start: (owner, target, step, run, settled) => {
       const { cancellation, cancel } = createCancellation()
-      const entry: Entry = { owner, target, step, progress: '', cancel }
+      const progress = createProgress(options)
+      const entry: Entry = { owner, target, step, progress, cancel }
       entries.add(entry)
-      const call: LongCall = { cancellation, progress: message => (entry.progress = message) }
+      const call: LongCall = { cancellation, progress: progress.tell }
       const end = (result: Result<LongOutcome>): void => {
         entry.settled = { target, step, result }
         if (entries.has(entry)) settled()
@@ -65,7 +67,9 @@ export const createLongActs = (): LongActs => {
       run(call).then(end, (error: unknown) => end(failed('unknown', error instanceof Error ? error.message : String(error))))
     },
     running: uid =>
-      [...entries].filter(e => e.owner.uid === uid && !e.settled).map(({ target, step, progress }) => ({ target, step, progress })),
+      [...entries]
+        .filter(e => e.owner.uid === uid && !e.settled)
+        .map(({ target, step, progress }) => ({ target, step, progress: progress.shown() })),
     settled: uid => [...entries].find(e => e.owner.uid === uid && e.settled)?.settled,
     drop: (uid, act) => {
       for (const entry of entries) if (entry.owner.uid === uid && entry.settled === act) entries.delete(entry)

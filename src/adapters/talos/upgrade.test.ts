@@ -139,7 +139,8 @@ describe('install', () => {
       value: { exitCode: 0, lines: ['writing the image', 'copied [##########] 100.0%', 'copying 100% of nothing else'] },
     })
     expect(told).toHaveLength(103)
-    expect(told.slice(0, 3)).toEqual(['writing the image', 'copied [] 0.0%', 'copied [] 1.0%'])
+    expect(told.slice(0, 3)).toEqual(['writing the image', 'copied [] 0.0%', 'installing, 1 %'])
+    expect(told.slice(-2)).toEqual(['installing, 100 %', 'copying 100% of nothing else'])
   })
 
   test.each([0, 1, 4])('exit code %i, with the last lines', async code => {

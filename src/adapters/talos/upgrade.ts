@@ -113,13 +113,13 @@ export async function installImage(
       if (step?.response.case === 'exitCode') exitCode = step.response.value
       if (step?.response.case !== 'message') return
       for (const line of meaningfulLines(step.response.value)) {
-        // A bar that grows is one line, told when its percentage is another.
+        // A bar that grows is one line, told by its percentage when that is another.
         const isBar = isSameBar(lines.at(-1), line)
         if (isBar) lines.pop()
         lines.push(line)
         if (lines.length > linesKept) lines.shift()
         const percentNow = percentOf(line)
-        if (!isBar || percentNow !== percent) progress(line)
+        if (!isBar || percentNow !== percent) progress(isBar ? `installing, ${percentNow} %` : line)
         percent = percentNow
       }
     },
