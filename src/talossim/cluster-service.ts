@@ -93,7 +93,7 @@ const CONDITIONS: readonly Condition[] = [
     (_, { controlPlanes }) =>
       missing(
         'some pods are not ready',
-        controlPlanes.filter(m => !m.staticPods),
+        controlPlanes.filter(m => !m.staticPods || [...m.pods.values()].some(pod => !pod.isRunning)),
       ),
   ],
   [

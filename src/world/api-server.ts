@@ -1,3 +1,4 @@
+import { isServing } from './static-pods.ts'
 import type { Site } from './site.ts'
 
 /** Whether the Kubernetes API of the cluster answers, and who waits for it. */
@@ -17,7 +18,7 @@ export const createApiServer = (site: Site): ApiServer => {
     site.etcd.hasQuorum() &&
     site.machines.some(m => {
       const member = site.etcd.memberOf(m)
-      return m.role === 'controlplane' && m.staticPods && m.powered && !m.cut && member !== undefined && site.etcd.isConnected(member)
+      return m.role === 'controlplane' && isServing(m) && m.powered && !m.cut && member !== undefined && site.etcd.isConnected(member)
     })
   let was = true
   const look = (): void => {

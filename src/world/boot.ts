@@ -3,6 +3,8 @@ import { goDown, stopStaticPods } from './down.ts'
 import { startEtcd } from './etcd-membership.ts'
 import { initialize } from './initialize.ts'
 import { installIfNeeded } from './install-sequence.ts'
+import { startKubelet } from './kubelet.ts'
+import { kubernetesConfigOf } from './kubernetes-config.ts'
 import type { Machine } from './machine.ts'
 import { isReady, requiredServices, setStage, versionOf } from './machine.ts'
 import { moment } from './phases.ts'
@@ -11,6 +13,7 @@ import { startSequence } from './sequencer.ts'
 import { earlyServices, isServiceUp, setServiceState, startService } from './services.ts'
 import type { Site } from './site.ts'
 import { later } from './site.ts'
+import { runStaticPods } from './static-pods.ts'
 import { STREAM_DEADLINE_MS } from './stream.ts'
 import { META_FALLBACK, chooseSlot, isInstalled, revert } from './slots.ts'
 
@@ -49,12 +52,6 @@ const comeUp = (site: Site, machine: Machine): void => {
   machine.apid = true
   const restarts = { restart: (why: string) => restart(site, machine, why), failed: () => failSequence(site, machine) }
   initialize(site, machine, () => installIfNeeded(site, machine, { ...restarts, done: () => startBoot(site, machine) }))
-}
-
-const startKubelet = (site: Site, machine: Machine): void => {
-  startService(site, machine, 'kubelet')
-  machine.kubelet = true
-  site.tell(machine, 'kubelet-up')
 }
 
 const startBoot = (site: Site, machine: Machine): void => {
@@ -162,8 +159,8 @@ export const beRunning = (site: Site, machine: Machine): void => {
     startService(site, machine, id)
   }
   machine.kubelet = true
-  machine.staticPods = machine.role === 'controlplane'
-  machine.staticPodsSince = machine.bootedAt
+  machine.kubeletRun = kubernetesConfigOf(site, machine).kubelet
+  if (machine.role === 'controlplane') runStaticPods(site, machine, machine.bootedAt)
 }
 
 /** What follows from changes: the fallback is dropped once the machine runs and is ready; static pods follow etcd. */
@@ -185,8 +182,7 @@ export const followChanges = (site: Site): void => {
     if (!machine.staticPods && healthy && machine.kubelet && machine.stage === 'running') {
       later(site, machine, site.durations.draw('staticPods'), () => {
         if (machine.staticPods || !machine.kubelet || machine.services.get('etcd')?.health !== 'healthy') return
-        machine.staticPods = true
-        machine.staticPodsSince = site.schedule.now()
+        runStaticPods(site, machine, site.schedule.now())
         site.journal.write(machine.name, 'static-pods', 'run')
         site.tell(machine, 'static-pods')
       })

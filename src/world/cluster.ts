@@ -15,6 +15,7 @@ import type { Registry } from './images.ts'
 import { createRegistry } from './images.ts'
 import type { Journal } from './journal.ts'
 import { createJournal } from './journal.ts'
+import { followKubelet } from './kubelet.ts'
 import type { Machine, Role } from './machine.ts'
 import { createMachine, isUp, unmetConditions } from './machine.ts'
 import { renderConfig } from './machine-config.ts'
@@ -27,6 +28,7 @@ import type { ServerDrain } from './server-drain.ts'
 import { createServerDrain } from './server-drain.ts'
 import type { Site } from './site.ts'
 import { wipeDisk } from './slots.ts'
+import { followStaticPods } from './static-pods.ts'
 import type { Store } from './store.ts'
 import { createStore } from './store.ts'
 import type { Schedule } from './time.ts'
@@ -224,6 +226,8 @@ export const createWorld = (options: WorldOptions): World => {
   for (const machine of configured) nodes.create(machine)
   for (const machine of configured) tellStatus(site, machine)
   followChanges(site)
+  followKubelet(site)
+  followStaticPods(site)
   site.listen(machine => tellStatus(site, machine))
   installAddons(site, { cilium: options.cilium, kubeProxy: options.kubeProxy ?? !options.cilium })
   const workloads = keepWorkloads(site, api, nodes)

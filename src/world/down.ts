@@ -18,6 +18,7 @@ export const stopKubelet = (site: Site, machine: Machine): void => {
 export const stopStaticPods = (site: Site, machine: Machine): void => {
   if (!machine.staticPods) return
   machine.staticPods = false
+  machine.pods.clear()
   site.journal.write(machine.name, 'static-pods', 'stopped')
   site.tell(machine, 'static-pods')
 }

@@ -26,6 +26,10 @@ export const DURATIONS = {
   finishBoot: s(2, 5),
   /** After stage RUNNING until the kubelet reports static pods. */
   staticPods: s(10, 25),
+  /** From the end of a kube-apiserver until another one answers. */
+  startApiServer: s(16, 43),
+  /** The same of the controller manager and the scheduler. */
+  startComponent: s(3, 12),
   /** From kubelet's start until it has written the Node. */
   registerNode: s(3, 25),
   /** From that until the Node is Ready, where it was not. */

@@ -21,6 +21,8 @@ export type Installer = {
 export type Registry = {
   /** Undefined where no registry has it. Accepts a reference that ends with a digest. */
   readonly find: (image: string) => Installer | undefined
+  /** Whether some registry has a program of Kubernetes: whatever is named like a release of it, unless removed. */
+  readonly hasProgram: (image: string) => boolean
   /** `repository:tag@sha256:…`, the same for the same image. */
   readonly pinned: (image: string) => string
   readonly extensions: (schematic: string) => readonly string[]
@@ -35,8 +37,10 @@ export type Registry = {
 const FACTORY = /^([^/]+)\/(?:[a-z0-9-]+-)?installer(-secureboot)?\/([0-9a-f]{64}):([^:@/]+)$/
 const OFFICIAL = /^ghcr\.io\/siderolabs\/installer:([^:@/]+)$/
 
+const PROGRAM = /^[^/]+\/(?:[^:@]+\/)?(?:kube-apiserver|kube-controller-manager|kube-scheduler|kube-proxy|kubelet):v1\.\d+\.\d+/
+
 /** Not SHA-256, which a pure room lacks: only a digest's shape, the same for the same text. */
-const digest = (text: string): string => {
+export const digest = (text: string): string => {
   let out = ''
   for (let block = 0; block < 8; block++) {
     let h = 0x811c9dc5 ^ (block * 0x01000193)
@@ -68,6 +72,10 @@ export const createRegistry = (options: { readonly factories: readonly string[] 
   }
   return {
     find,
+    hasProgram: image => {
+      const name = withoutDigest(image)
+      return PROGRAM.test(name) && ![...removed].some(lacking => name.endsWith(lacking))
+    },
     pinned: image => (image.includes('@') ? image : `${image}@${digest(image)}`),
     extensions: schematic => schematics.get(schematic) ?? [],
     remove: image => void removed.add(image),

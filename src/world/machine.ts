@@ -1,11 +1,13 @@
 import type { MachineStage } from '../ports/talos.ts'
 import type { Installer } from './images.ts'
+import type { Component, ProgramConfig } from './kubernetes-config.ts'
 import type { EventRing } from './machine-events.ts'
 import { createEventRing } from './machine-events.ts'
 import type { Service } from './services.ts'
 import type { Site } from './site.ts'
 import type { Disk, Slot } from './slots.ts'
 import { createDisk, runningSlot } from './slots.ts'
+import type { StaticPod } from './static-pods.ts'
 import type { Cancel } from './time.ts'
 
 export type Role = 'controlplane' | 'worker'
@@ -83,10 +85,12 @@ export type Machine = {
   readonly services: Map<string, Service>
   /** The kubelet process runs. */
   kubelet: boolean
-  /** kube-apiserver, controller manager and scheduler run and the kubelet has reported them. */
+  /** What its kubelet was started with last. */
+  kubeletRun: Pick<ProgramConfig, 'image' | 'rendered'>
+  /** Talos has the kubelet run static pods, and the kubelet has reported them. */
   staticPods: boolean
-  /** Since when, milliseconds since 1970. */
-  staticPodsSince: number
+  /** Which; what each is doing. */
+  readonly pods: Map<Component, StaticPod>
   /** The installer noted a way back in this life; Talos drops only one that was there when it booted. */
   armed: boolean
   /** A stream of the installer is open or its work goes on. */
@@ -140,8 +144,9 @@ export const createMachine = (options: MachineOptions): Machine => ({
   sequence: undefined,
   services: new Map(),
   kubelet: false,
+  kubeletRun: { image: '', rendered: '' },
   staticPods: false,
-  staticPodsSince: 0,
+  pods: new Map(),
   armed: false,
   installing: false,
   streams: new Set(),

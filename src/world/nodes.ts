@@ -1,8 +1,9 @@
-import { CONTROL_PLANE_LABEL } from '../api/names.ts'
 import type { ApiServer } from './api-server.ts'
+import { imageVersion, kubernetesConfigOf, nodeWishesOf } from './kubernetes-config.ts'
 import type { Machine } from './machine.ts'
 import { versionOf } from './machine.ts'
-import { RESOURCE, change, conditionOf, ensure, withCondition } from './objects.ts'
+import { applyToNode } from './node-apply.ts'
+import { RESOURCE, change, conditionOf, ensure, timestamp, withCondition } from './objects.ts'
 import { releaseOf } from './releases.ts'
 import type { Site } from './site.ts'
 import { later } from './site.ts'
@@ -31,12 +32,24 @@ const nodeInfo = (site: Site, machine: Machine) => {
     kernelVersion: releaseOf(version).kernel,
     osImage: `Talos (${version})`,
     containerRuntimeVersion: 'containerd://2.2.5',
-    kubeletVersion: site.kubernetes(),
+    kubeletVersion: imageVersion(machine.kubeletRun.image),
     kubeProxyVersion: '',
     operatingSystem: 'linux',
     architecture: machine.arch,
   }
 }
+
+const addressesOf = (machine: Machine) => [
+  ...machine.addresses.map(address => ({ type: 'InternalIP', address })),
+  { type: 'Hostname', address: machine.hostname },
+]
+
+/** What the kubelet says besides Ready, all well. */
+const AT_EASE = [
+  ['MemoryPressure', 'KubeletHasSufficientMemory', 'kubelet has sufficient memory available'],
+  ['DiskPressure', 'KubeletHasNoDiskPressure', 'kubelet has no disk pressure'],
+  ['PIDPressure', 'KubeletHasSufficientPID', 'kubelet has sufficient PID available'],
+].map(([type = '', reason, message]) => ({ type, status: 'False', reason, message }))
 
 const READY = { type: 'Ready', status: 'True', reason: 'KubeletReady', message: 'kubelet is posting ready status' } as const
 const NOT_READY = {
@@ -55,6 +68,7 @@ export const createNodes = (site: Site, api: ApiServer): Nodes => {
   const { store, schedule, durations, journal } = site
   /** When each machine's kubelet was heard of last. */
   const lastDown = new Map<string, number>()
+  const applied = new WeakMap<Machine, string>()
 
   const setReady = (machine: Machine, condition: Parameters<typeof withCondition>[2]): void => {
     const before = conditionOf(store.get(RESOURCE.nodes, '', machine.name), 'Ready')?.status
@@ -67,30 +81,44 @@ export const createNodes = (site: Site, api: ApiServer): Nodes => {
     site.tell(machine, 'node')
   }
 
+  /** Talos' own part of the Node. A wish that is met already writes nothing. */
+  const applyWishes = (machine: Machine): void => {
+    const wishes = nodeWishesOf(site, machine)
+    applied.set(machine, JSON.stringify(wishes))
+    change(store, RESOURCE.nodes, '', machine.name, node => applyToNode(node, wishes))
+  }
+
   const create = (machine: Machine): void => {
-    const labels: Record<string, string> = {
+    const labels = {
+      'beta.kubernetes.io/arch': machine.arch,
+      'beta.kubernetes.io/os': 'linux',
       'kubernetes.io/arch': machine.arch,
       'kubernetes.io/hostname': machine.name,
       'kubernetes.io/os': 'linux',
     }
-    if (machine.role === 'controlplane') labels[CONTROL_PLANE_LABEL] = ''
     ensure(store, RESOURCE.nodes, {
       apiVersion: 'v1',
       kind: 'Node',
-      metadata: { name: machine.name, labels },
-      spec: machine.role === 'controlplane' ? { taints: [{ key: CONTROL_PLANE_LABEL, effect: 'NoSchedule' }] } : {},
+      metadata: { name: machine.name, labels, annotations: { 'volumes.kubernetes.io/controller-managed-attach-detach': 'true' } },
+      spec: {},
       status: {
-        addresses: [
-          ...machine.addresses.map(address => ({ type: 'InternalIP', address })),
-          { type: 'Hostname', address: machine.hostname },
-        ],
+        addresses: addressesOf(machine),
         capacity: { cpu: '4', memory: '8050604Ki', pods: '110' },
         allocatable: { cpu: '3950m', memory: '7511980Ki', pods: '110' },
-        conditions: [],
+        conditions: AT_EASE.map(condition => ({ ...condition, lastTransitionTime: timestamp(schedule.now()) })),
         nodeInfo: nodeInfo(site, machine),
       },
     })
+    applyWishes(machine)
     setReady(machine, READY)
+  }
+
+  const writeWhatItIs = (machine: Machine): void => {
+    change(store, RESOURCE.nodes, '', machine.name, node => ({
+      ...node,
+      status: { ...(node.status as object), addresses: addressesOf(machine), nodeInfo: nodeInfo(site, machine) },
+    }))
+    applyWishes(machine)
   }
 
   /** The kubelet writes its Node: first what it is, then, perhaps later, that it is ready. */
@@ -99,10 +127,7 @@ export const createNodes = (site: Site, api: ApiServer): Nodes => {
       create(machine)
       setReady(machine, NOT_READY)
     }
-    change(store, RESOURCE.nodes, '', machine.name, node => ({
-      ...node,
-      status: { ...(node.status as object), nodeInfo: nodeInfo(site, machine) },
-    }))
+    writeWhatItIs(machine)
     journal.write(machine.name, 'node-boot', machine.bootID)
     // Some kubelets find the network ready at their first look, others say for a while that it is not.
     if (conditionOf(store.get(RESOURCE.nodes, '', machine.name), 'Ready')?.status !== 'True' || schedule.random.chance(0.5))
@@ -130,16 +155,27 @@ export const createNodes = (site: Site, api: ApiServer): Nodes => {
   site.listen((machine, what) => {
     const { life } = machine
     if (what === 'kubelet-up') {
+      const known = (store.get(RESOURCE.nodes, '', machine.name)?.status as { nodeInfo?: ReturnType<typeof nodeInfo> } | undefined)
+        ?.nodeInfo
+      const isSameBoot = known?.bootID === machine.bootID
       // A network that was mended: the kubelet never stopped and goes on posting.
-      const known = (store.get(RESOURCE.nodes, '', machine.name)?.status as { nodeInfo?: { bootID?: string } } | undefined)?.nodeInfo
-        ?.bootID
-      if (known === machine.bootID) return void later(site, machine, durations.draw('nodeReady'), () => reportReady(machine))
-      if (site.faults.of(machine).kubeletNeverRegisters) return
+      if (isSameBoot && known.kubeletVersion === imageVersion(machine.kubeletRun.image))
+        return void later(site, machine, durations.draw('nodeReady'), () => reportReady(machine))
+      if (site.faults.of(machine).kubeletNeverRegisters || !kubernetesConfigOf(site, machine).registersNode) return
       later(site, machine, durations.draw('registerNode'), () => {
         api.whenAvailable(() => {
-          if (machine.life === life && machine.kubelet && !machine.cut) register(machine)
+          if (machine.life !== life || !machine.kubelet || machine.cut) return
+          if (!isSameBoot) return register(machine)
+          // Another kubelet under pods that go on: it finds the network ready.
+          writeWhatItIs(machine)
+          setReady(machine, READY)
         })
       })
+    }
+    if (what === 'config' && machine.kubelet && store.get(RESOURCE.nodes, '', machine.name)) {
+      const wished = JSON.stringify(nodeWishesOf(site, machine))
+      if (wished === applied.get(machine)) return
+      later(site, machine, durations.draw('react'), () => api.whenAvailable(() => applyWishes(machine)))
     }
     if (what === 'kubelet-down') {
       const missed = schedule.now()

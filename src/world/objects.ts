@@ -31,8 +31,12 @@ export const conditionOf = (object: KubeObject | undefined, type: string): Condi
   (object?.status as { conditions?: readonly Condition[] } | undefined)?.conditions?.find(c => c.type === type)
 
 /** The conditions of an object with one changed; its transition time moves only with its status. */
-export const withCondition = (object: KubeObject, now: number, changed: Omit<Condition, 'lastTransitionTime'>): readonly Condition[] => {
-  const conditions = (object.status as { conditions?: readonly Condition[] } | undefined)?.conditions ?? []
+export const withCondition = (
+  object: KubeObject | undefined,
+  now: number,
+  changed: Omit<Condition, 'lastTransitionTime'>,
+): readonly Condition[] => {
+  const conditions = (object?.status as { conditions?: readonly Condition[] } | undefined)?.conditions ?? []
   const old = conditions.find(c => c.type === changed.type)
   const lastTransitionTime = old?.status === changed.status ? old.lastTransitionTime : timestamp(now)
   return [...conditions.filter(c => c.type !== changed.type), { ...changed, lastTransitionTime }]

@@ -1,5 +1,6 @@
 import type { Answer } from './answer.ts'
 import { answer, refuse } from './answer.ts'
+import { beginKubelet, endKubelet } from './kubelet.ts'
 import type { Machine } from './machine.ts'
 import { serviceOperations, setServiceState, startService, stopService } from './services.ts'
 import type { Site } from './site.ts'
@@ -10,25 +11,18 @@ export type ServiceOperation = 'start' | 'stop' | 'restart'
 const PAST: Readonly<Record<ServiceOperation, string>> = { start: 'started', stop: 'stopped', restart: 'restarted' }
 
 const begin = (site: Site, machine: Machine, id: string): void => {
+  if (id === 'kubelet') return beginKubelet(site, machine)
   setServiceState(site, machine, id, 'Starting', 'Starting service')
   setServiceState(site, machine, id, 'Waiting', 'Waiting for service "cri" to be "up"')
   setServiceState(site, machine, id, 'Preparing', 'Running pre state')
   setServiceState(site, machine, id, 'Preparing', 'Creating service runner')
   later(site, machine, site.durations.draw('kubeletStart'), () => {
-    if (machine.services.get(id)?.state !== 'Preparing') return
-    startService(site, machine, id)
-    if (id !== 'kubelet') return
-    machine.kubelet = true
-    site.tell(machine, 'kubelet-up')
+    if (machine.services.get(id)?.state === 'Preparing') startService(site, machine, id)
   })
 }
 
-const end = (site: Site, machine: Machine, id: string): void => {
-  stopService(site, machine, id)
-  if (id !== 'kubelet' || !machine.kubelet) return
-  machine.kubelet = false
-  site.tell(machine, 'kubelet-down')
-}
+const end = (site: Site, machine: Machine, id: string): void =>
+  id === 'kubelet' ? endKubelet(site, machine) : stopService(site, machine, id)
 
 /**
  * What the Talos API does to a service: the kubelet can be started again, services of extensions can be stopped, all others are Talos' own. Answers

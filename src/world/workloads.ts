@@ -1,7 +1,8 @@
 import type { ApiServer } from './api-server.ts'
 import { countBudgets } from './budgets.ts'
+import { keepMirrorsOf } from './mirror-pods.ts'
 import type { Nodes } from './nodes.ts'
-import { RESOURCE, change, conditionOf, ensure, timestamp, withCondition } from './objects.ts'
+import { RESOURCE, change, conditionOf, timestamp, withCondition } from './objects.ts'
 import type { Site } from './site.ts'
 import { later } from './site.ts'
 import type { Draft, KubeObject } from './store.ts'
@@ -186,35 +187,8 @@ export const keepWorkloads = (site: Site, api: ApiServer, nodes: Nodes): { reado
   const keepMirrors = (): void => {
     for (const machine of machines) {
       const node = nodes.of(machine)
-      if (machine.role !== 'controlplane' || !node || !machine.staticPods) continue
-      for (const component of ['kube-apiserver', 'kube-controller-manager', 'kube-scheduler']) {
-        const startedAt = timestamp(machine.staticPodsSince)
-        const state = { name: component, ready: true, state: { running: { startedAt } } }
-        const pod = ensure(store, RESOURCE.pods, {
-          apiVersion: 'v1',
-          kind: 'Pod',
-          metadata: {
-            name: `${component}-${machine.name}`,
-            namespace: 'kube-system',
-            labels: { 'k8s-app': component, tier: 'control-plane' },
-            annotations: { 'kubernetes.io/config.mirror': 'static', 'kubernetes.io/config.source': 'http' },
-            ownerReferences: [{ apiVersion: 'v1', kind: 'Node', name: machine.name, uid: node.metadata.uid, controller: true }],
-          },
-          spec: { nodeName: machine.name, containers: [{ name: component, image: `registry.k8s.io/${component}:${site.kubernetes()}` }] },
-          status: {
-            phase: 'Running',
-            conditions: [{ type: 'Ready', status: 'True', lastTransitionTime: timestamp(schedule.now()) }],
-            containerStatuses: [state],
-          },
-        })
-        const told = (pod.status as { containerStatuses?: [typeof state] }).containerStatuses?.[0].state.running.startedAt
-        // A shadow outlives its pod, Ready as ever: only the kubelet of the next boot says that the containers are new ones.
-        if (told !== startedAt)
-          change(store, RESOURCE.pods, 'kube-system', pod.metadata.name, now => ({
-            ...now,
-            status: { ...(now.status as object), containerStatuses: [state] },
-          }))
-      }
+      if (node && machine.role === 'controlplane' && machine.staticPods && machine.kubelet && !machine.cut)
+        keepMirrorsOf(site, machine, node.metadata.uid)
     }
   }
 

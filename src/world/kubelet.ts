@@ -1,0 +1,60 @@
+import { kubernetesConfigOf } from './kubernetes-config.ts'
+import type { Machine } from './machine.ts'
+import { setServiceState, startService, stopService } from './services.ts'
+import type { Site } from './site.ts'
+import { later } from './site.ts'
+
+/** The service of the kubelet has its image and starts; without one it fails, and stays so until it is told to start or configured otherwise. */
+export const startKubelet = (site: Site, machine: Machine): void => {
+  const { image, rendered, denied } = kubernetesConfigOf(site, machine).kubelet
+  // What Talos cannot make a specification of is no service.
+  if (denied !== undefined) {
+    site.journal.write(machine.name, 'kubelet-denied', denied)
+    machine.services.delete('kubelet')
+    return site.tell(machine, 'services')
+  }
+  if (machine.kubeletRun.image !== image && !site.registry.hasProgram(image)) {
+    machine.kubeletRun = { image: '', rendered }
+    site.journal.write(machine.name, 'pull-failed', image)
+    const why = `failed to pull image "${image}": failed to resolve reference "${image}": ${image}: not found`
+    setServiceState(site, machine, 'kubelet', 'Failed', `Failed to run pre stage: ${why}`)
+    return
+  }
+  machine.kubeletRun = { image, rendered }
+  startService(site, machine, 'kubelet')
+  machine.kubelet = true
+  site.tell(machine, 'kubelet-up')
+}
+
+export const endKubelet = (site: Site, machine: Machine): void => {
+  stopService(site, machine, 'kubelet')
+  if (!machine.kubelet) return
+  machine.kubelet = false
+  site.tell(machine, 'kubelet-down')
+}
+
+/** From the order to start until its process runs, or cannot. */
+export const beginKubelet = (site: Site, machine: Machine): void => {
+  setServiceState(site, machine, 'kubelet', 'Starting', 'Starting service')
+  setServiceState(site, machine, 'kubelet', 'Waiting', 'Waiting for service "cri" to be "up"')
+  setServiceState(site, machine, 'kubelet', 'Preparing', 'Running pre state')
+  setServiceState(site, machine, 'kubelet', 'Preparing', 'Creating service runner')
+  later(site, machine, site.durations.draw('kubeletStart'), () => {
+    if (machine.services.get('kubelet')?.state === 'Preparing') startKubelet(site, machine)
+  })
+}
+
+/** One that starts takes the configuration that is there by then. */
+const BEGUN: readonly string[] = ['Running', 'Failed']
+
+/** Talos restarts the kubelet when what it was started with is configured otherwise. Pods go on meanwhile. */
+export const followKubelet = (site: Site): void => {
+  site.listen((machine, change) => {
+    if (change !== 'config' || machine.config === '' || !BEGUN.includes(machine.services.get('kubelet')?.state ?? '')) return
+    const { rendered, denied } = kubernetesConfigOf(site, machine).kubelet
+    if (machine.kubeletRun.rendered === rendered || denied !== undefined) return
+    site.journal.write(machine.name, 'kubelet-restart', 'another configuration')
+    endKubelet(site, machine)
+    beginKubelet(site, machine)
+  })
+}

@@ -1,0 +1,174 @@
+import { digest } from './images.ts'
+import type { Component, KubernetesConfig } from './kubernetes-config.ts'
+import { COMPONENTS, kubernetesConfigOf } from './kubernetes-config.ts'
+import type { Machine } from './machine.ts'
+import type { Site } from './site.ts'
+import { later } from './site.ts'
+
+/** What of a static pod Talos rendered: another one is another pod. */
+export type Rendering = {
+  readonly image: string
+  readonly rendered: string
+  /** Versions of what it was rendered from. All begin anew with each boot. */
+  readonly configVersion: number
+  readonly secretsVersion: number
+  /** One number for each file. */
+  readonly fileVersions: readonly number[]
+}
+
+/** One static pod, as its kubelet runs it. */
+export type StaticPod = Rendering & {
+  /** Its process runs. */
+  readonly isRunning: boolean
+  /** Since when, milliseconds since 1970. */
+  readonly startedAt: number
+  /** Why there is no process, in the kubelet's words, once it knows. */
+  readonly waiting: { readonly reason: string; readonly message: string } | undefined
+}
+
+/** What Talos would render, whether or not the kubelet has fetched it yet. */
+type Wanted = { readonly config: KubernetesConfig; readonly renderings: ReadonlyMap<Component, Rendering> }
+
+const wanted = new WeakMap<Machine, Wanted>()
+
+/** How often a kubelet fetches its static pods from Talos. */
+const POLL_MS = 20_000
+/** How long it waits before it tries a missing image again. */
+const PULL_AGAIN_MS = 20_000
+
+/** kube-apiserver of this machine runs. */
+export const isServing = (machine: Machine): boolean => machine.staticPods && machine.pods.get('kube-apiserver')?.isRunning === true
+
+/** The one that a kubelet writes into annotations: the same for the same pod. */
+export const hashOf = (pod: Rendering): string =>
+  digest(JSON.stringify([pod.rendered, pod.configVersion, pod.secretsVersion, pod.fileVersions])).slice(7, 39)
+
+/** The annotations of its shadow in the Kubernetes API. */
+export const annotationsOf = (component: Component, pod: Rendering): Readonly<Record<string, string>> => {
+  const hash = hashOf(pod)
+  return {
+    'kubernetes.io/config.hash': hash,
+    'kubernetes.io/config.mirror': hash,
+    'kubernetes.io/config.source': 'http',
+    ...(component === 'kube-apiserver' ? { 'talos.dev/config-file-version': pod.fileVersions.join('') } : {}),
+    'talos.dev/config-version': String(pod.configVersion),
+    'talos.dev/secrets-version': String(pod.secretsVersion),
+  }
+}
+
+const first = (config: KubernetesConfig): Wanted => ({
+  config,
+  renderings: new Map(
+    [...config.components].map(([name, { image, rendered }]) => [
+      name,
+      { image, rendered, configVersion: 1, secretsVersion: 1, fileVersions: config.files.map(() => 1) },
+    ]),
+  ),
+})
+
+/** What is wanted after a change: the versions of what changed grow. */
+const next = (before: Wanted, config: KubernetesConfig): Wanted => ({
+  config,
+  renderings: new Map(
+    [...config.components].map(([name, { image, rendered }]) => {
+      const old = before.renderings.get(name) ?? first(config).renderings.get(name)
+      if (!old) throw new Error(`${name} has no rendering`)
+      const files =
+        name === 'kube-apiserver'
+          ? old.fileVersions.map((n, at) => (config.files[at] === before.config.files[at] ? n : n + 1))
+          : old.fileVersions
+      return [
+        name,
+        {
+          ...{ image, rendered, fileVersions: files },
+          configVersion: old.rendered === rendered ? old.configVersion : old.configVersion + 1,
+          secretsVersion: before.config.secrets === config.secrets ? old.secretsVersion : old.secretsVersion + 1,
+        },
+      ]
+    }),
+  ),
+})
+
+/** All of them run: the machine has booted, or its etcd is well again. */
+export const runStaticPods = (site: Site, machine: Machine, startedAt: number): void => {
+  const config = kubernetesConfigOf(site, machine)
+  const known = wanted.get(machine)
+  const now = known && machine.pods.size > 0 ? known : first(config)
+  wanted.set(machine, now)
+  machine.staticPods = true
+  for (const [name, rendering] of now.renderings) machine.pods.set(name, { ...rendering, isRunning: true, startedAt, waiting: undefined })
+}
+
+const set = (site: Site, machine: Machine, name: Component, pod: StaticPod): void => {
+  machine.pods.set(name, pod)
+  site.tell(machine, 'static-pods')
+}
+
+/** Waits for the image, then for the process. Gives up when another rendering came. */
+const startPod = (site: Site, machine: Machine, name: Component, rendering: Rendering): void => {
+  const isCurrent = (): boolean => {
+    const pod = machine.pods.get(name)
+    return pod !== undefined && hashOf(pod) === hashOf(rendering) && !pod.isRunning
+  }
+  const { image } = rendering
+  later(site, machine, site.durations.draw(name === 'kube-apiserver' ? 'startApiServer' : 'startComponent'), () => {
+    if (!isCurrent()) return
+    if (!site.registry.hasProgram(image)) {
+      const message = `failed to pull and unpack image "${image}": failed to resolve reference "${image}": ${image}: not found`
+      site.journal.write(machine.name, 'pull-failed', image)
+      set(site, machine, name, { ...rendering, isRunning: false, startedAt: 0, waiting: { reason: 'ErrImagePull', message } })
+      later(site, machine, site.durations.fixed(PULL_AGAIN_MS), () => {
+        if (isCurrent()) startPod(site, machine, name, rendering)
+      })
+      return
+    }
+    site.journal.write(machine.name, 'static-pod', `${name} ${image}`)
+    set(site, machine, name, { ...rendering, isRunning: true, startedAt: site.schedule.now(), waiting: undefined })
+  })
+}
+
+/** The kubelet looks what Talos has for it: what is another pod ends, and begins anew. */
+export const fetchStaticPods = (site: Site, machine: Machine): void => {
+  const { renderings } = wanted.get(machine) ?? {}
+  if (!machine.staticPods || !machine.kubelet || !renderings) return
+  for (const name of COMPONENTS) {
+    const rendering = renderings.get(name)
+    const pod = machine.pods.get(name)
+    if (!rendering) {
+      if (pod && machine.pods.delete(name)) site.tell(machine, 'static-pods')
+      continue
+    }
+    if (pod && hashOf(pod) === hashOf(rendering)) continue
+    site.journal.write(machine.name, 'static-pod-ended', name)
+    set(site, machine, name, { ...rendering, isRunning: false, startedAt: 0, waiting: undefined })
+    startPod(site, machine, name, rendering)
+  }
+}
+
+/**
+ * Static pods follow the machine configuration. Talos renders at once; while an argument of any of them is one that it keeps for itself, it renders
+ * none. The kubelet notices within its interval.
+ */
+export const followStaticPods = (site: Site): void => {
+  site.listen((machine, change) => {
+    if (change === 'kubelet-up') return fetchStaticPods(site, machine)
+    const before = wanted.get(machine)
+    if (change !== 'config' || !machine.staticPods || !before) return
+    const config = kubernetesConfigOf(site, machine)
+    const now = next(before, config)
+    const denied = [...config.components].flatMap(([name, { denied: arg }]) => (arg === undefined ? [] : [`${name}: ${arg}`]))
+    if (denied.length > 0) {
+      // Versions grow, but no pod is rendered from them. The rest is seen again when the bad argument is gone.
+      site.journal.write(machine.name, 'static-pods-denied', denied.join(', '))
+      wanted.set(machine, { config, renderings: before.renderings })
+      return
+    }
+    wanted.set(machine, now)
+    const isAnother = COMPONENTS.some(name => {
+      const [pod, rendering] = [machine.pods.get(name), now.renderings.get(name)]
+      return (pod && hashOf(pod)) !== (rendering && hashOf(rendering))
+    })
+    if (!isAnother) return
+    later(site, machine, site.durations.fixed(site.schedule.random.between(1000, POLL_MS)), () => fetchStaticPods(site, machine))
+  })
+}
