@@ -229,7 +229,9 @@ export const streaming =
         // Messages keep their order when some have to wait for a cut to heal.
         let sent = Promise.resolve()
         const send = (message: Output): void => {
-          const labelled = hostname === undefined ? message : ({ ...(message as object), metadata: { hostname } } as unknown as Output)
+          const { metadata } = message as { metadata?: object }
+          const labelled =
+            hostname === undefined ? message : ({ ...(message as object), metadata: { ...metadata, hostname } } as unknown as Output)
           if (c.machine === endpoint) return write(labelled)
           sent = sent.then(async () => {
             if (await until(ground.site, c.over, () => !c.machine.cut && !endpoint.cut)) write(labelled)

@@ -24,12 +24,16 @@ import { absentMethods } from './machine/absent.ts'
 import { accessMethods } from './machine/access.ts'
 import { actionMethods } from './machine/actions.ts'
 import { configurationMethods } from './machine/apply-configuration.ts'
+import { containerMethods } from './machine/containers.ts'
+import { counterMethods } from './machine/counters.ts'
 import { etcdMaintenanceMethods } from './machine/etcd-maintenance.ts'
 import { etcdMethods } from './machine/etcd.ts'
 import { eventMethods } from './machine/events.ts'
 import { factMethods } from './machine/facts.ts'
 import { fileMethods } from './machine/files.ts'
 import { logMethods } from './machine/logs.ts'
+import { netstatMethods } from './machine/netstat.ts'
+import { packetCaptureMethods } from './machine/packet-capture.ts'
 import { powerMethods } from './machine/power.ts'
 import { serviceMethods } from './machine/services.ts'
 import { systemMethods } from './machine/system.ts'
@@ -92,6 +96,10 @@ const presentMethods = {
   ...factMethods,
   ...fileMethods,
   ...systemMethods,
+  ...containerMethods,
+  ...counterMethods,
+  ...netstatMethods,
+  ...packetCaptureMethods,
   ...logMethods,
   ...eventMethods,
   ...etcdMethods,

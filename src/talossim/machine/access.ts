@@ -27,7 +27,8 @@ const kubeconfig: StreamHandler<typeof methods.kubeconfig> = async ({ site, mach
     'current-context': name,
   }
   const text = Buffer.from(stringify(config, { lineWidth: 0 }))
-  send({ bytes: gzipSync(tarOf([{ path: 'kubeconfig', mode: 0o600, modifiedMs: site.schedule.now(), content: text }])) })
+  const file = { path: 'kubeconfig', mode: 0o600, modifiedMs: site.schedule.now(), size: text.length, content: [text] }
+  send({ bytes: gzipSync(Buffer.concat([...tarOf([file])])) })
   return answer(undefined)
 }
 

@@ -24,9 +24,6 @@ const version: UnaryHandler<typeof methods.version> = ({ machine }) => {
 
 const hostname: UnaryHandler<typeof methods.hostname> = ({ machine }) => answer({ messages: [{ hostname: machine.hostname }] })
 
-const systemStat: UnaryHandler<typeof methods.systemStat> = ({ machine }) =>
-  answer({ messages: [{ bootTime: BigInt(Math.floor(machine.bootedAt / 1000)) }] })
-
 const serviceInfo = ({ id, state, health, healthMessage, healthChangedAt, events }: Service) => ({
   id,
   state,
@@ -48,6 +45,5 @@ const serviceList: UnaryHandler<typeof methods.serviceList> = ({ machine }) => {
 export const factMethods = {
   version: unary(methods.version, version),
   hostname: unary(methods.hostname, hostname),
-  systemStat: unary(methods.systemStat, systemStat),
   serviceList: unary(methods.serviceList, serviceList),
 }

@@ -2,9 +2,13 @@ import { MachineService } from '../../../proto/gen/machine/machine_pb.ts'
 import type { Answer } from '../../world/answer.ts'
 import { answer, refuse } from '../../world/answer.ts'
 import type { JournalEntry } from '../../world/journal.ts'
+import { versionOf } from '../../world/machine.ts'
+import { releaseOf } from '../../world/releases.ts'
 import type { Call, StreamHandler } from '../call.ts'
 import { untilOver } from '../call.ts'
 import { streaming } from '../dispatch.ts'
+import { containerNamed } from './containers.ts'
+import { INNER_LOGS } from './system.ts'
 
 const methods = MachineService.method
 
@@ -24,18 +28,31 @@ const follow = async (call: Call, tell: (entry: JournalEntry) => void): Promise<
 const encoder = new TextEncoder()
 const textOf = ({ what, detail }: JournalEntry): string => (detail === '' ? what : `${what}: ${detail}`)
 
+/** What every kernel begins with. */
+const firstWords = ({ machine }: Call): string => {
+  const at = new Date(machine.bootedAt).toISOString()
+  return `kern:  notice: [${at}]: Linux version ${releaseOf(versionOf(machine)).kernel} (simulated) #1 SMP\nuser: warning: [${at}]: [talos] booting Talos ${versionOf(machine)}\n`
+}
+
 const dmesg: StreamHandler<typeof methods.dmesg> = async (call, request, send) => {
   const tell = (entry: JournalEntry): void =>
     send({ bytes: encoder.encode(`user: warning: [${new Date(entry.at).toISOString()}]: [talos] ${textOf(entry)}\n`) })
-  if (!request.tail) for (const entry of entriesOf(call)) tell(entry)
+  if (!request.tail) {
+    send({ bytes: encoder.encode(firstWords(call)) })
+    for (const entry of entriesOf(call)) tell(entry)
+  }
   return request.follow ? follow(call, tell) : answer(undefined)
 }
 
 const logs: StreamHandler<typeof methods.logs> = async (call, request, send) => {
   const { namespace, id, tailLines } = request
   if (namespace === '') return refuse('InvalidArgument', "namespace can't be empty")
-  if (namespace !== 'system' || !call.machine.services.has(id)) return refuse('Unknown', `log ${JSON.stringify(id)} was not registered`)
-  // Only machined has something to say; the other services of the world keep silent.
+  if (namespace !== 'system' && id !== 'kubelet') {
+    const container = containerNamed(call, namespace, request.driver, id)
+    if (!container.ok) return container
+  } else if (!call.machine.services.has(id) && !INNER_LOGS.includes(id))
+    return refuse('Unknown', `log ${JSON.stringify(id)} was not registered`)
+  // Only machined has something to say; the other services of the world and the containers keep silent.
   if (id !== 'machined') return request.follow ? follow(call, () => {}) : answer(undefined)
   const tell = (entry: JournalEntry): void =>
     send({ bytes: encoder.encode(`[talos] ${new Date(entry.at).toISOString()} ${textOf(entry)}\n`) })

@@ -1,97 +1,76 @@
 import { timestampFromMs } from '@bufbuild/protobuf/wkt'
-import { ContainerDriver, ContainerdNamespace } from '../../../proto/gen/common/common_pb.ts'
+import { ContainerdNamespace } from '../../../proto/gen/common/common_pb.ts'
 import { MachineService } from '../../../proto/gen/machine/machine_pb.ts'
 import { answer, refuse } from '../../world/answer.ts'
 import type { Machine } from '../../world/machine.ts'
 import { versionOf } from '../../world/machine.ts'
+import { readScalar } from '../../world/machine-config.ts'
 import { releaseOf } from '../../world/releases.ts'
 import type { Site } from '../../world/site.ts'
 import type { StreamHandler } from '../call.ts'
 import { streaming, unary } from '../dispatch.ts'
+import { runningOn } from './running.ts'
 
 const methods = MachineService.method
 
-const GiB = 1024n ** 3n
-/** In KiB, as the kernel tells it. */
-const MEMORY_KIB = 8n * 1024n * 1024n
+const MiB = 1024 ** 2
+const GiB = 1024 ** 3
 
-const memory = () =>
-  answer({
-    messages: [
-      { meminfo: { memtotal: MEMORY_KIB, memfree: MEMORY_KIB / 2n, memavailable: (MEMORY_KIB * 3n) / 4n, cached: MEMORY_KIB / 4n } },
-    ],
-  })
+type Mount = { readonly filesystem: string; readonly mountedOn: string; readonly size: number; readonly used: number }
 
-const mount = (filesystem: string, mountedOn: string, size: bigint) => ({ filesystem, mountedOn, size, available: (size * 7n) / 10n })
-
-const mounts = ({ machine }: { readonly machine: Machine }) => {
-  const stats =
-    machine.platform === 'container'
-      ? [mount('overlay', '/', 100n * GiB), mount('overlay', '/var', 100n * GiB)]
-      : [mount('none', '/', GiB / 16n), mount('/dev/sda5', '/system/state', GiB / 10n), mount('/dev/sda6', '/var', 98n * GiB)]
-  return answer({ messages: [{ stats }] })
+/** As the kernel lists them. */
+export const mountsOf = (machine: Machine): readonly Mount[] => {
+  const mount = (filesystem: string, mountedOn: string, size = 0, used = 0): Mount => ({ filesystem, mountedOn, size, used })
+  const kernel = [mount('proc', '/proc'), mount('sysfs', '/sys'), mount('cgroup2', '/sys/fs/cgroup')]
+  if (machine.platform === 'container')
+    return [mount('overlay', '/', 100 * GiB, 30 * GiB), ...kernel, mount('overlay', '/var', 100 * GiB, 30 * GiB)]
+  const system = machine.disks.find(disk => disk.system)
+  const name = system?.path ?? '/dev/sda'
+  return [
+    mount('/dev/loop0', '/', 64 * MiB, 64 * MiB),
+    mount('devtmpfs', '/dev', GiB * 4),
+    ...kernel,
+    mount('tmpfs', '/run', GiB * 4, 2 * MiB),
+    mount('tmpfs', '/system', GiB * 4, MiB),
+    mount(`${name}5`, '/system/state', 100 * MiB, 6 * MiB),
+    mount(`${name}6`, '/var', (system?.bytes ?? 100 * GiB) - 2 * GiB, 9 * GiB),
+  ]
 }
 
-/** Services that run in containers of their own; the others are part of machined. */
-const CONTAINED: readonly string[] = ['apid', 'trustd', 'etcd', 'kubelet']
-/** Of these, those that the CRI's containerd runs. */
-const IN_CRI: readonly string[] = ['etcd', 'kubelet']
-
-const imageOf = (site: Site, machine: Machine, id: string): string => {
-  if (id === 'etcd') return `registry.k8s.io/etcd:v${releaseOf(versionOf(machine)).etcd}`
-  return id === 'kubelet' ? `ghcr.io/siderolabs/kubelet:${site.kubernetes()}` : ''
-}
-
-/** Made of the service's place among them: the same until the machine has others. */
-const pidOf = (machine: Machine, id: string): number => 100 + [...machine.services.keys()].toSorted().indexOf(id) * 7
-
-const runningOf = (machine: Machine): readonly string[] =>
-  [...machine.services.values()]
-    .filter(service => service.state === 'Running')
-    .map(service => service.id)
-    .toSorted()
-
-const containersOf = (site: Site, machine: Machine, namespace: string, driver: ContainerDriver) => {
-  if (namespace !== 'system') return []
-  return runningOf(machine)
-    .filter(id => CONTAINED.includes(id) && (driver === ContainerDriver.CRI) === IN_CRI.includes(id))
-    .map(id => ({ namespace, id, name: id, podId: '', image: imageOf(site, machine, id), pid: pidOf(machine, id), status: 'RUNNING' }))
+/** Images that the two containerds have, by namespace: of the system, and of the pods. */
+export const imagesOf = (site: Site, machine: Machine, namespace: 'system' | 'cri'): readonly string[] => {
+  const pods = (): readonly string[] => runningOn(site, machine).pods.flatMap(pod => pod.containers.map(({ image }) => image))
+  if (namespace === 'cri') return [...new Set(pods())].toSorted()
+  const kubelet = readScalar(machine.config, ['machine', 'kubelet', 'image'])
+  const own = [
+    ...(machine.services.has('etcd') ? [`registry.k8s.io/etcd:v${releaseOf(versionOf(machine)).etcd}`] : []),
+    ...(machine.services.has('kubelet') && kubelet !== undefined ? [kubelet] : []),
+  ]
+  return [...new Set([...machine.images.keys(), ...own])].toSorted()
 }
 
 const imageList: StreamHandler<typeof methods.imageList> = async ({ site, machine }, { namespace }, send) => {
   if (namespace === ContainerdNamespace.NS_UNKNOWN) return refuse('InvalidArgument', 'unsupported namespace NS_UNKNOWN')
-  for (const name of machine.images.keys()) {
+  for (const name of imagesOf(site, machine, namespace === ContainerdNamespace.NS_CRI ? 'cri' : 'system')) {
     const digest = site.registry.pinned(name).split('@')[1] ?? ''
-    send({ name, digest, size: GiB / 8n, createdAt: timestampFromMs(machine.bootedAt) })
+    send({ name, digest, size: BigInt(128 * MiB), createdAt: timestampFromMs(machine.bootedAt) })
   }
   return answer(undefined)
 }
 
-/** What a machine is made of and runs: small, invented, and the same for all but for what runs. */
+/** Logs that machined keeps beside those of the services. */
+export const INNER_LOGS: readonly string[] = ['controller-runtime', 'dns-resolve-cache', 'kernel']
+
+/** What a machine has: file systems, images, logs. */
 export const systemMethods = {
-  memory: unary(methods.memory, memory),
-  mounts: unary(methods.mounts, mounts),
-  loadAvg: unary(methods.loadAvg, () => answer({ messages: [{ load1: 0.3, load5: 0.25, load15: 0.2 }] })),
-  containers: unary(methods.containers, ({ site, machine }, { namespace, driver }) =>
-    answer({ messages: [{ containers: containersOf(site, machine, namespace, driver) }] }),
-  ),
-  stats: unary(methods.stats, ({ site, machine }, { namespace, driver }) => {
-    const stats = containersOf(site, machine, namespace, driver).map(({ id, name, podId }) => ({
-      namespace,
-      id,
-      name,
-      podId,
-      memoryUsage: GiB / 16n,
+  mounts: unary(methods.mounts, ({ machine }) => {
+    const stats = mountsOf(machine).map(({ filesystem, mountedOn, size, used }) => ({
+      ...{ filesystem, mountedOn, size: BigInt(size), available: BigInt(size - used) },
     }))
     return answer({ messages: [{ stats }] })
   }),
-  processes: unary(methods.processes, ({ machine }) => {
-    const processes = runningOf(machine).map(id => ({
-      ...{ pid: id === 'machined' ? 1 : pidOf(machine, id), ppid: id === 'machined' ? 0 : 1, state: 'S', threads: 8 },
-      ...{ virtualMemory: GiB, residentMemory: GiB / 16n, command: id, executable: `/usr/local/bin/${id}`, args: `/usr/local/bin/${id}` },
-    }))
-    return answer({ messages: [{ processes }] })
-  }),
-  logsContainers: unary(methods.logsContainers, ({ machine }) => answer({ messages: [{ ids: [...machine.services.keys()].toSorted() }] })),
+  logsContainers: unary(methods.logsContainers, ({ machine }) =>
+    answer({ messages: [{ ids: [...machine.services.keys(), ...INNER_LOGS].toSorted() }] }),
+  ),
   imageList: streaming(methods.imageList, imageList),
 }
