@@ -89,6 +89,8 @@ type Pod = {
   readonly name: string
   readonly uid: string
   readonly hostNetwork: boolean
+  /** When its sandbox came up. */
+  readonly startedAt: number
   readonly containers: readonly { readonly name: string; readonly image: string; readonly startedAt: number }[]
 }
 
@@ -98,23 +100,30 @@ type PodSpec = {
   readonly containers?: readonly { readonly name: string; readonly image: string }[]
 }
 type PodStatus = {
+  readonly startTime?: string
   readonly containerStatuses?: readonly { readonly name: string; readonly state?: { readonly running?: { readonly startedAt?: string } } }[]
 }
 
 /** What the API says of a pod, as far as it is of this life of the machine: it goes on to show what an earlier one ran. */
 const podOf = (machine: Machine, pod: KubeObject): Pod => {
   const spec = pod.spec as PodSpec
-  const statuses = (pod.status as PodStatus | undefined)?.containerStatuses ?? []
+  const { startTime = '', containerStatuses: statuses = [] } = (pod.status ?? {}) as PodStatus
+  // The API tells whole seconds.
+  const isOfThisLife = (at: number): boolean => at >= Math.floor(machine.bootedAt / 1000) * 1000
   const containers = (spec.containers ?? []).flatMap(({ name, image }) => {
     const started = Date.parse(statuses.find(status => status.name === name)?.state?.running?.startedAt ?? '')
-    // The API tells whole seconds.
-    return started >= Math.floor(machine.bootedAt / 1000) * 1000 ? [{ name, image, startedAt: started }] : []
+    return isOfThisLife(started) ? [{ name, image, startedAt: started }] : []
   })
+  const first = Math.min(...containers.map(({ startedAt }) => startedAt))
+  const ready = Date.parse(startTime)
   const { namespace = '', name, uid, annotations } = pod.metadata
   // A static pod is known to its kubelet by a hash; what the API has of it is a shadow with a UID of its own.
   const hash = annotations?.['kubernetes.io/config.hash']
   const isStatic = annotations?.['kubernetes.io/config.mirror'] !== undefined
-  return { name: `${namespace}/${name}`, uid: hash ?? uid, hostNetwork: isStatic || spec.hostNetwork === true, containers }
+  return {
+    ...{ name: `${namespace}/${name}`, uid: hash ?? uid, hostNetwork: isStatic || spec.hostNetwork === true, containers },
+    startedAt: isOfThisLife(ready) ? Math.min(ready, first) : first,
+  }
 }
 
 const podsOf = (site: Site, machine: Machine): readonly Pod[] => {
@@ -158,7 +167,7 @@ export const runningOn = (site: Site, machine: Machine): Running => {
     const network = pod.hostNetwork
       ? ''
       : `cni-${hexOf(8, pod.uid)}-${hexOf(4, pod.uid, 1)}-${hexOf(4, pod.uid, 2)}-${hexOf(4, pod.uid, 3)}-${hexOf(12, pod.uid, 4)}`
-    const since = Math.min(...pod.containers.map(({ startedAt }) => startedAt))
+    const since = pod.startedAt
     const group = `kubepods/${pod.name.startsWith('kube-system/') ? 'burstable' : 'besteffort'}/pod${pod.uid}`
     const shim = add('containerd-shim', `shim of ${pod.uid}`, init, { startedAt: since, cgroup: 'podruntime/runtime', network: '' })
     const one = (name: string, label: string, image: string, startedAt: number, isSandbox: boolean): PodContainer => {
