@@ -64,16 +64,19 @@ const kind = {
   block: 'talos',
   summary: 'Upgrades Talos.',
   spec,
-  rollout: {
-    name: 'machines',
-    summary: 'One after the other.',
-    orderNeeds: () => [],
-    order: () => [],
-    turn: () => YES,
-    open: () => ({ skip: '' }),
-    steps,
-    abandon: [],
-  },
+  stages: [
+    {
+      name: 'machines',
+      summary: 'One after the other.',
+      orderNeeds: () => [],
+      order: () => [],
+      turn: () => YES,
+      open: () => ({ skip: '' }),
+      steps,
+      abandon: [],
+      preview: () => ({ from: '', to: '', loses: [] }),
+    },
+  ],
 } satisfies DocumentedKind
 
 const only = (files: ReadonlyMap<string, string>): string => {
@@ -161,7 +164,7 @@ describe('pages of kinds', () => {
   })
 
   it('show a kind without stages', () => {
-    const { rollout: _, ...bare } = kind
+    const { stages: _, ...bare } = kind
     expect(only(kindPages([bare]))).not.toContain('## Stage')
   })
 })

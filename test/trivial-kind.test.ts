@@ -22,43 +22,45 @@ const poke = kind({
   spec: z.object({ mode: z.enum(['default', 'powercycle']).default('default').meta({ description: 'How machines are rebooted.' }) }),
   checkNeeds: () => [],
   checks: () => ({ found: {}, refusals: [], notes: [] }),
-  preview: ({ target }) => ({ from: 'running', to: 'rebooted', loses: [`${target.hostname ?? target.name}, until it is back`] }),
-  rollout: {
-    name: 'poke',
-    summary: 'One machine after the other, in the order of their names.',
-    orderNeeds: () => [],
-    order: (_, world) =>
-      world.machines.map(({ metadata, spec, status: { hostname } }) => ({
-        name: metadata.name,
-        role: spec.role,
-        ...(hostname ? { hostname } : {}),
-      })),
-    turn: ({ operation }) => (openTargets(operation.status).length > 0 ? wait('another one is away') : YES),
-    open: () => ({ open: { goal: {} } }),
-    steps: [
-      {
-        name: 'reboot',
-        summary: 'Reboots the machine.',
-        done: ({ world, target }) => {
-          const facts = machineFacts(world, target.name)
-          return facts.ok && facts.value.bootID !== target.before?.bootID && facts.value.ready && facts.value.stage === 'running'
-            ? YES
-            : no('it has not come back')
+  stages: [
+    {
+      name: 'poke',
+      summary: 'One machine after the other, in the order of their names.',
+      orderNeeds: () => [],
+      order: (_, world) =>
+        world.machines.map(({ metadata, spec, status: { hostname } }) => ({
+          name: metadata.name,
+          role: spec.role,
+          ...(hostname ? { hostname } : {}),
+        })),
+      turn: ({ operation }) => (openTargets(operation.status).length > 0 ? wait('another one is away') : YES),
+      open: () => ({ open: { goal: {} } }),
+      steps: [
+        {
+          name: 'reboot',
+          summary: 'Reboots the machine.',
+          done: ({ world, target }) => {
+            const facts = machineFacts(world, target.name)
+            return facts.ok && facts.value.bootID !== target.before?.bootID && facts.value.ready && facts.value.stage === 'running'
+              ? YES
+              : no('it has not come back')
+          },
+          act: {
+            long: false,
+            disruptive: true,
+            describe: () => 'rebooting',
+            run: ({ talos }, { world, target }) =>
+              talos.reboot(world.machines.find(m => m.metadata.name === target.name)?.spec.address ?? '', 'default'),
+          },
+          settleMs: ({ world }) => world.timing.rebootSettleMs,
+          deadlineMs: () => 1_800_000,
+          failure: 'RebootTimeout',
         },
-        act: {
-          long: false,
-          disruptive: true,
-          describe: () => 'rebooting',
-          run: ({ talos }, { world, target }) =>
-            talos.reboot(world.machines.find(m => m.metadata.name === target.name)?.spec.address ?? '', 'default'),
-        },
-        settleMs: ({ world }) => world.timing.rebootSettleMs,
-        deadlineMs: () => 1_800_000,
-        failure: 'RebootTimeout',
-      },
-    ],
-    abandon: [],
-  },
+      ],
+      abandon: [],
+      preview: ({ target }) => ({ from: 'running', to: 'rebooted', loses: [`${target.hostname ?? target.name}, until it is back`] }),
+    },
+  ],
 })
 
 const registry = [...kinds, poke]

@@ -5,7 +5,7 @@ import type { JSONSchemaProps } from '../../src/api/structural.ts'
 import { toStructural } from '../../src/api/structural.ts'
 import type { KindBlock, Target } from '../../src/api/talos-operation.ts'
 import { talosOperation } from '../../src/api/talos-operation.ts'
-import type { Kind, Rollout, Step } from '../../src/core/kind.ts'
+import type { Kind, Stage, Step } from '../../src/core/kind.ts'
 import { timing } from '../../src/core/timing.ts'
 import type { View } from '../../src/core/world.ts'
 import { NO_FACTS } from '../../src/core/world.ts'
@@ -16,7 +16,7 @@ import { code, generatedFrom, page, table } from './markdown.ts'
 export const kindFolder = 'docs/reference/kinds'
 
 /** A kind as far as it is built: the block is always there. */
-export type DocumentedKind = KindBlock & Partial<Pick<Kind, 'rollout'>>
+export type DocumentedKind = KindBlock & Partial<Pick<Kind, 'stages'>>
 
 export const kindPages = (kinds: readonly DocumentedKind[]): Files =>
   new Map(kinds.map(kind => [`${kindFolder}/${kind.name}.md`, kindPage(kind)]))
@@ -26,7 +26,8 @@ export const stepsByReason =
   (kinds: readonly DocumentedKind[]) =>
   (reason: string): readonly string[] =>
     kinds.flatMap(kind =>
-      stepsOf(kind.rollout)
+      (kind.stages ?? [])
+        .flatMap(stepsOf)
         .filter(step => reasonsOf(step, kind).includes(reason))
         .map(step => `[${kind.name}: ${step.name}](kinds/${kind.name}.md)`),
     )
@@ -41,11 +42,11 @@ const kindPage = (kind: DocumentedKind): string => {
     block.description === kind.summary ? undefined : block.description,
     fieldTable(block),
     `The other fields of ${code('spec')} are those of every [TalosOperation](../resources/talosoperation.md).`,
-    ...(kind.rollout ? rollout(kind.rollout, kind) : []),
+    ...(kind.stages ?? []).flatMap(one => stage(one, kind)),
   )
 }
 
-const rollout = ({ name, summary, steps, abandon }: Rollout, kind: DocumentedKind): string[] => [
+const stage = ({ name, summary, steps, abandon }: Stage, kind: DocumentedKind): string[] => [
   `## Stage: ${name}`,
   summary,
   'The steps of one machine, in their order. Each is asked anew at every look: what is done already is not done again. A step that is not done at its deadline pauses the operation with the reason.',
@@ -104,7 +105,7 @@ const notes = (step: Step, kind: DocumentedKind): string[] => {
   ]
 }
 
-const stepsOf = (stage: Rollout | undefined): readonly Step[] => [...(stage?.steps ?? []), ...(stage?.abandon ?? [])]
+const stepsOf = ({ steps, abandon }: Stage): readonly Step[] => [...steps, ...abandon]
 
 const reasonsOf = (step: Step, kind: DocumentedKind): string[] => {
   const { failure } = step

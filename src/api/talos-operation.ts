@@ -132,6 +132,9 @@ export const target = z.object({
   firstActedAt: timestamp()
     .optional()
     .meta({ description: "When the step's act was intended first; the time that its effect may take runs from here." }),
+  committed: text(63)
+    .optional()
+    .meta({ description: 'The step from whose intention on the machine is half done until it is all done. Written before the act.' }),
   attempts: int32().optional().meta({ description: 'How often the current step was intended.' }),
   retryAt: timestamp().optional().meta({ description: 'After a bad answer: not before this time is the act tried again.' }),
   fault: text(1024).optional().meta({ description: 'What that answer said.' }),
@@ -179,6 +182,17 @@ export const operationStatus = z
       .optional()
       .meta({ description: 'The last failure, kept after it was retried.' }),
     stage: text(63).optional().meta({ description: 'The stage it is in.' }),
+    stages: z
+      .array(
+        z.object({
+          name: text(63).meta({ description: 'The stage.' }),
+          done: int32().meta({ description: 'How many of its machines were done.' }),
+          skipped: int32().meta({ description: 'How many were skipped.' }),
+        }),
+      )
+      .max(16)
+      .optional()
+      .meta({ description: 'The stages that it went through, oldest first.' }),
     waiting: z
       .object({
         for: text(1024).meta({ description: 'What it waits for.' }),
@@ -218,7 +232,11 @@ export const operationStatus = z
       .array(target)
       .max(1024)
       .optional()
-      .meta({ description: 'The machines in their order.', 'x-kubernetes-list-type': 'map', 'x-kubernetes-list-map-keys': ['name'] }),
+      .meta({
+        description: 'The machines of the stage it is in, in their order.',
+        'x-kubernetes-list-type': 'map',
+        'x-kubernetes-list-map-keys': ['name'],
+      }),
     progress: z
       .object({
         done: int32().meta({ description: 'How many machines are done.' }),

@@ -3,7 +3,7 @@ import type { Reason } from '../api/reasons.ts'
 import { formatDuration } from '../api/duration.ts'
 import type { Decision } from './decision.ts'
 import { record } from './decision.ts'
-import type { Kind } from './kind.ts'
+import type { Stage } from './kind.ts'
 import * as ledger from './ledger.ts'
 import { nextStep } from './steps.ts'
 import type { Need, View } from './world.ts'
@@ -12,24 +12,22 @@ import { displayName, machineFacts, nodeFacts, nodeOf, stateOf } from './world.t
 /** What every question about a target may ask about without saying so. */
 export const targetNeeds = (target: Pick<Target, 'name'>): readonly Need[] => [{ what: 'machine', name: target.name }, { what: 'nodes' }]
 
-/** A committing step was intended, or its evidence is there: the machine is half done until it is all done. */
-export const isCommitted = (kind: Kind, { target }: View): boolean => {
-  const { steps } = kind.rollout
+/**
+ * A committing step was intended, or its evidence is there although somebody else did it: the machine is half done until it is all done. One that went
+ * back to a step before is tried anew.
+ */
+export const isCommitted = ({ steps }: Stage, { target }: Pick<View, 'target'>): boolean => {
   const at = steps.findIndex(s => s.name === target.step)
-  return steps.some(
-    (s, i) =>
-      s.commits === true &&
-      (i < at ? ledger.receiptOf(target, s.name) !== undefined || s.milestone === true : i === at && target.actedAt !== undefined),
-  )
+  return steps.some((s, i) => (i <= at && s.name === target.committed) || (i < at && s.commits === true && s.milestone === true))
 }
 
 /** One target's next move. `prefix` tells that the operation will stop afterwards. */
-export const advance = (kind: Kind, view: View, prefix?: string): Decision => {
+export const advance = (stage: Stage, view: View, prefix?: string): Decision => {
   const { operation, target, world } = view
   const say = (text: string): string => (prefix ? `${prefix}: ${text}` : text)
-  const outdated = isCommitted(kind, view) ? undefined : kind.rollout.outdated?.(view)
+  const outdated = isCommitted(stage, view) ? undefined : stage.outdated?.(view)
   if (outdated) return record(operation, ledger.returned(operation.status, world.now, target.name, outdated))
-  const next = nextStep(kind.rollout.steps, view)
+  const next = nextStep(stage.steps, view)
   switch (next.is) {
     case 'look':
       return { do: 'look', needs: next.needs }
@@ -39,23 +37,13 @@ export const advance = (kind: Kind, view: View, prefix?: string): Decision => {
       const after = facts.ok
         ? stateOf(facts.value, nodes.ok ? nodeOf(nodes.value, facts.value.nodename) : undefined, operation.metadata.uid)
         : undefined
-      const took = formatDuration(world.now - ledger.ms(target.startedAt))
-      return record(
-        operation,
-        ledger.closed(
-          operation.status,
-          world.now,
-          target.name,
-          'Completed',
-          `${target.before?.version ?? ''} -> ${after?.version ?? ''} in ${took}`,
-          after,
-        ),
-        {
-          type: 'Normal',
-          reason: 'MachineCompleted',
-          message: `${displayName(target)} is done: ${target.before?.version} -> ${after?.version} in ${took}.`,
-        },
-      )
+      const outcome = stage.outcome?.(target, after) ?? `${target.before?.version ?? ''} -> ${after?.version ?? ''}`
+      const came = `${outcome} in ${formatDuration(world.now - ledger.ms(target.startedAt))}`
+      return record(operation, ledger.closed(operation.status, world.now, target.name, 'Completed', came, after), {
+        type: 'Normal',
+        reason: 'MachineCompleted',
+        message: `${displayName(target)} is done: ${came}.`,
+      })
     }
     case 'enter':
       return record(operation, ledger.entered(operation.status, world.now, target.name, next.step))
@@ -83,7 +71,8 @@ export const advance = (kind: Kind, view: View, prefix?: string): Decision => {
       }
     case 'act': {
       const message = say(`${displayName(target)}: ${next.act.describe(view)}`)
-      return { do: 'act', status: ledger.intended(operation.status, world.now, target.name, message), view, step: next.step, act: next.act }
+      const status = ledger.intended(operation.status, world.now, target.name, message, next.step.commits)
+      return { do: 'act', status, view, step: next.step, act: next.act }
     }
   }
 }

@@ -2,7 +2,7 @@ import type { TalosOperation } from '../api/talos-operation.ts'
 import { advance, isCommitted, targetNeeds } from './advance.ts'
 import type { Decision } from './decision.ts'
 import { look, record } from './decision.ts'
-import type { Kind } from './kind.ts'
+import type { Stage } from './kind.ts'
 import { YES } from './kind.ts'
 import * as ledger from './ledger.ts'
 import type { View, World } from './world.ts'
@@ -10,7 +10,7 @@ import { displayName } from './world.ts'
 
 /** Open machines before the operation stops: one that is committed is carried to its end, any other is closed and what we took is given back. */
 export const closing = (
-  kind: Kind,
+  stage: Stage,
   operation: TalosOperation,
   world: World,
   to: { readonly why: string; readonly phase: 'Cancelled' | 'Pending' },
@@ -19,22 +19,22 @@ export const closing = (
     const view: View = { operation, target, world }
     const missing = look(world, targetNeeds(target))
     if (missing) return missing
-    if (isCommitted(kind, view))
-      return advance(kind, view, `${to.why === 'paused' ? 'pausing' : 'stopping'}, finishing ${displayName(target)}`)
+    if (isCommitted(stage, view))
+      return advance(stage, view, `${to.why === 'paused' ? 'pausing' : 'stopping'}, finishing ${displayName(target)}`)
     const running = world.running.find(r => r.target === target.name)
     if (running) return { do: 'cancel-act', target: target.name, step: running.step }
-    const undo = abandon(kind, view)
+    const undo = abandon(stage, view)
     if (undo) return undo
-    const words = [`closed before its install, because the operation was ${to.why}`, ...notGivenBack(kind, view)].join('; ')
+    const words = [`closed before its install, because the operation was ${to.why}`, ...notGivenBack(stage, view)].join('; ')
     return to.phase === 'Pending'
       ? record(operation, ledger.returned(operation.status, world.now, target.name, words))
       : record(operation, ledger.closed(operation.status, world.now, target.name, 'Cancelled', words))
   }
-  return givenBack(kind, operation, world)
+  return givenBack(stage, operation, world)
 }
 
 /** On machines that were closed before their end, what we took is given back where the machine is healthy. */
-const givenBack = (kind: Kind, operation: TalosOperation, world: World): Decision | undefined => {
+const givenBack = (stage: Stage, operation: TalosOperation, world: World): Decision | undefined => {
   for (const target of ledger.targetsOf(operation.status)) {
     if (target.phase !== 'Failed' && target.phase !== 'Cancelled') continue
     // Its step has failed, or is of no use any more: what still runs for it ends.
@@ -42,15 +42,15 @@ const givenBack = (kind: Kind, operation: TalosOperation, world: World): Decisio
     if (running) return { do: 'cancel-act', target: target.name, step: running.step }
     const missing = look(world, targetNeeds(target))
     if (missing) return missing
-    const undo = abandon(kind, { operation, target, world }) ?? kept(kind, { operation, target, world })
+    const undo = abandon(stage, { operation, target, world }) ?? kept(stage, { operation, target, world })
     if (undo) return undo
   }
   return undefined
 }
 
-const abandon = (kind: Kind, view: View): Decision | undefined => {
+const abandon = (stage: Stage, view: View): Decision | undefined => {
   const { operation, target, world } = view
-  for (const step of kind.rollout.abandon) {
+  for (const step of stage.abandon) {
     const missing = look(world, step.needs?.(view) ?? [])
     if (missing) return missing
     if (step.done(view).is !== 'no' || (step.guard?.(view) ?? YES).may !== 'yes' || !step.act) continue
@@ -63,16 +63,16 @@ const abandon = (kind: Kind, view: View): Decision | undefined => {
 }
 
 /** Why what we took cannot be given back now, in words. */
-const notGivenBack = (kind: Kind, view: View): readonly string[] =>
-  kind.rollout.abandon.flatMap(step => {
+const notGivenBack = (stage: Stage, view: View): readonly string[] =>
+  stage.abandon.flatMap(step => {
     const verdict = step.done(view).is === 'no' ? step.guard?.(view) : undefined
     return verdict?.may === 'wait' ? [verdict.why] : []
   })
 
 /** What could not be given back is told, and tried again while the operation stands there failed. */
-const kept = (kind: Kind, view: View): Decision | undefined => {
+const kept = (stage: Stage, view: View): Decision | undefined => {
   const { operation, target, world } = view
-  const note = notGivenBack(kind, view).join('; ')
+  const note = notGivenBack(stage, view).join('; ')
   if (note === '') return undefined
   const told = target.message?.includes(note)
     ? operation.status

@@ -43,26 +43,28 @@ const sample = ({
     spec: z.object({}),
     checkNeeds: () => [],
     checks: () => ({ found: {}, refusals, notes: [] }),
-    preview: () => ({ from: '', to: '', loses: [] }),
-    rollout: {
-      name: 'rollout',
-      summary: '',
-      orderNeeds: () => [],
-      order: () => names.map(name => ({ name, role: 'worker' as const })),
-      turn: () => turn,
-      open: () => open,
-      steps: [step],
-      abandon: [
-        {
-          name: 'give-back',
-          summary: '',
-          done: () => taken,
-          guard: () => healthy,
-          act: { ...act, disruptive: false },
-          failure: 'InternalError',
-        },
-      ],
-    },
+    stages: [
+      {
+        name: 'rollout',
+        summary: '',
+        orderNeeds: () => [],
+        order: () => names.map(name => ({ name, role: 'worker' as const })),
+        turn: () => turn,
+        open: () => open,
+        steps: [step],
+        abandon: [
+          {
+            name: 'give-back',
+            summary: '',
+            done: () => taken,
+            guard: () => healthy,
+            act: { ...act, disruptive: false },
+            failure: 'InternalError',
+          },
+        ],
+        preview: () => ({ from: '', to: '', loses: [] }),
+      },
+    ],
   }
 }
 
@@ -264,8 +266,10 @@ describe('asked to stop', () => {
     operation(status, { ...change, metadata: { ...guarded.metadata, ...change?.metadata } })
 
   it.each(asked)('%s: carries a committed machine to its end', (_, change) => {
-    expect(decided(op(machines({ step: 'work', actedAt: iso(NOW) }), change))).toMatchObject({ do: 'act' })
-    expect(status(decided(op(machines({ step: 'work', actedAt: iso(NOW) }), change), { work: YES })).machines?.[0]).toMatchObject({
+    expect(decided(op(machines({ step: 'work', actedAt: iso(NOW), committed: 'work' }), change))).toMatchObject({ do: 'act' })
+    expect(
+      status(decided(op(machines({ step: 'work', actedAt: iso(NOW), committed: 'work' }), change), { work: YES })).machines?.[0],
+    ).toMatchObject({
       phase: 'Completed',
     })
   })

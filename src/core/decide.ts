@@ -8,7 +8,8 @@ import { LONGEST_REST_MS, doneOf, hasFinalizer, holdsLock, isUntouched, look, re
 import type { Kind } from './kind.ts'
 import * as ledger from './ledger.ts'
 import { claim, isConfirmed } from './lock-claim.ts'
-import { outsideWindow, rollingOut } from './rolling-out.ts'
+import { begin, outsideWindow, rollingOut } from './rolling-out.ts'
+import { stageOf } from './stages.ts'
 import { unfinishedByOthers } from './unfinished.ts'
 import type { World } from './world.ts'
 
@@ -45,7 +46,7 @@ const takenBack = (kind: Kind, operation: TalosOperation, world: World): Decisio
   if (!operation.spec.cancelled && !deleted) return undefined
   const why = deleted ? 'deleted' : 'cancelled'
   return (
-    closing(kind, operation, world, { why, phase: 'Cancelled' }) ??
+    closing(stageOf(kind, operation), operation, world, { why, phase: 'Cancelled' }) ??
     record(
       operation,
       ledger.cancelled(operation.status, world.now, `${deleted ? 'Deleted' : 'Cancelled'} at a safe point; ${doneOf(operation.status)}.`),
@@ -103,7 +104,7 @@ const stopped = (kind: Kind, operation: TalosOperation, world: World): Decision 
   if (failure !== undefined) {
     const lost = !holdsLock(operation, world) && status.lock !== undefined ? record(operation, ledger.lockLost(status)) : undefined
     return (
-      closing(kind, operation, world, { why: 'stopped by a failure', phase: 'Pending' }) ??
+      closing(stageOf(kind, operation), operation, world, { why: 'stopped by a failure', phase: 'Pending' }) ??
       lost ??
       (isUntouched(operation) ? { do: 'drop-finalizer' } : { do: 'rest' })
     )
@@ -113,7 +114,7 @@ const stopped = (kind: Kind, operation: TalosOperation, world: World): Decision 
       ? record(operation, { ...status, phase: ledger.targetsOf(status).length > 0 ? 'Running' : 'Pending', message: 'Resumed.' })
       : undefined
   return (
-    closing(kind, operation, world, { why: 'paused', phase: 'Pending' }) ??
+    closing(stageOf(kind, operation), operation, world, { why: 'paused', phase: 'Pending' }) ??
     (isUntouched(operation) ? ({ do: 'drop-finalizer' } as const) : undefined) ??
     rest(operation, ledger.pausedByOperator(status, world.now, pausedMessage(operation, world), holdsLock(operation, world)))
   )
@@ -206,9 +207,7 @@ const planning = (kind: Kind, operation: TalosOperation, world: World): Decision
   const { status } = operation
   if (status.machines !== undefined) return undefined
   if (status.preflight?.underLock !== true) return check(kind, operation, world)
-  const missing = look(world, kind.rollout.orderNeeds(operation, world))
-  if (missing) return missing
-  return record(operation, ledger.planned(status, world.now, kind.rollout.name, kind.rollout.order(operation, world)), {
+  return begin(stageOf(kind, operation), operation, world, {
     type: 'Normal',
     reason: 'Started',
     message: `${kind.summary} Checks passed and the cluster lock is held.`,

@@ -98,9 +98,13 @@ export type Opening =
 /** A machine of the plan: its place is frozen when the operation starts. */
 export type Candidate = Pick<Target, 'name' | 'hostname' | 'node' | 'address' | 'role'> & { readonly skip?: string }
 
-export type Rollout = {
+/** A part of an operation that goes over machines, each through the same steps. `status.machines` are those of the stage that it is in. */
+export type Stage = {
+  /** What `status.stage` says. */
   readonly name: string
   readonly summary: string
+  /** Whether the operation has this stage; decided on its spec alone, so the answer never changes. Absent: every operation of the kind has it. */
+  readonly applies?: (operation: TalosOperation) => boolean
   /** What ordering the machines needs to know. */
   readonly orderNeeds: (operation: TalosOperation, world: World) => readonly Need[]
   readonly order: (operation: TalosOperation, world: World) => readonly Candidate[]
@@ -114,6 +118,10 @@ export type Rollout = {
   readonly steps: readonly Step[]
   /** What is carried out when a target is closed before its end, where the machine is healthy: what we took is given back. */
   readonly abandon: readonly Step[]
+  /** For `--plan`: what would happen to this machine. */
+  readonly preview: (view: View) => PlannedMachine
+  /** What came of a machine that is done, in a few words; the versions before and after where absent. */
+  readonly outcome?: (target: Target, after: Target['after']) => string
 }
 
 export type Refusal = {
@@ -150,9 +158,8 @@ export type Kind<Spec extends z.ZodObject = z.ZodObject> = KindBlock & {
   readonly checkNeeds: (operation: TalosOperation, world: World) => readonly Need[]
   /** Everything that speaks against it, at once, before the first touch. */
   readonly checks: (operation: TalosOperation, world: World) => Checked
-  readonly rollout: Rollout
-  /** For `--plan`: what would happen to this machine. */
-  readonly preview: (view: View) => PlannedMachine
+  /** One after the other, each over its own machines. */
+  readonly stages: readonly Stage[]
 }
 
 /** Gives the value its type; the block is read with `blockOf`. */

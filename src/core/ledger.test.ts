@@ -54,6 +54,24 @@ describe('the ledger', () => {
     expect(first(ledger.unanswered(running({ actedAt: T }), 'wk-1', 'reset', false, NOW))).toMatchObject({ actedAt: T })
   })
 
+  it('a committing step commits from its intention on, and no more when it certainly came to nothing', () => {
+    const intended = ledger.intended(running({ step: 'a' }), NOW, 'wk-1', 'm', true)
+    expect(first(intended)).toMatchObject({ committed: 'a' })
+    expect(first(ledger.unanswered(intended, 'wk-1', 'refused', true, NOW))).not.toHaveProperty('committed')
+    expect(first(ledger.unanswered(intended, 'wk-1', 'no answer', false, NOW))).toMatchObject({ committed: 'a' })
+    // The first try may have had its effect, whatever is said to the second.
+    const again = ledger.intended(intended, NOW, 'wk-1', 'm', true)
+    expect(first(ledger.unanswered(again, 'wk-1', 'refused', true, NOW))).toMatchObject({ committed: 'a' })
+    expect(first(ledger.entered(intended, NOW, 'wk-1', step))).toMatchObject({ committed: 'a', step: 'drain' })
+    expect(first(ledger.returned(intended, NOW, 'wk-1', 'm'))).not.toHaveProperty('committed')
+  })
+
+  it('a retry takes back what its own step committed to, and nothing that an earlier one did', () => {
+    const failedIn = (committed: string) => first(ledger.retried(running({ step: 'b', phase: 'Failed', before: {}, committed }), NOW))
+    expect(failedIn('b')).not.toHaveProperty('committed')
+    expect(failedIn('a')).toMatchObject({ committed: 'a' })
+  })
+
   it('replaces the receipt of a step, under the boot id that was recorded', () => {
     const once = ledger.received(running({ before: { bootID: 'b1' } }), NOW, 'wk-1', 'pull', 'x')
     const twice = ledger.received(once, NOW, 'wk-1', 'pull', 'y')

@@ -131,7 +131,16 @@ export const lockTaken = (status: OperationStatus, now: number, lock: { lease: s
     'took the cluster lock',
   )
 
-export const planned = (status: OperationStatus, now: number, stage: string, candidates: readonly Candidate[]): OperationStatus => {
+/** The stage that it is in, put beside those that it went through. */
+export const withStage = (status: OperationStatus): OperationStatus => {
+  const { stage, progress, stages = [] } = status
+  if (stage === undefined || !progress) return status
+  return { ...status, stages: [...stages, { name: stage, done: progress.done, skipped: progress.skipped }] }
+}
+
+/** A stage begins: its machines in their order take the place of those of the stage before, of which only the numbers are kept. */
+export const planned = (before: OperationStatus, now: number, stage: string, candidates: readonly Candidate[]): OperationStatus => {
+  const status = withStage(before)
   const machines = candidates.map(({ skip, ...c }): Target =>
     skip === undefined ? { ...c, phase: 'Pending' } : { ...c, phase: 'Skipped', finishedAt: iso(now), message: skip },
   )
@@ -139,7 +148,7 @@ export const planned = (status: OperationStatus, now: number, stage: string, can
   return told(
     { ...status, phase: 'Running', stage, startedAt: status.startedAt ?? iso(now), machines, progress: progressOf(machines) },
     now,
-    `order: ${order.join(', ') || 'nothing to do'}`,
+    `${status.stages ? `${stage}, ` : ''}order: ${order.join(', ') || 'nothing to do'}`,
   )
 }
 
@@ -192,12 +201,13 @@ const going = (status: OperationStatus, message: string, wait: OperationStatus['
  * The intention, written before the act. An act that is only repeated (one more round of evictions) keeps the words of the wait it stands in, so that
  * its reader does not see the two take turns.
  */
-export const intended = (status: OperationStatus, now: number, name: string, message: string): OperationStatus => {
+export const intended = (status: OperationStatus, now: number, name: string, message: string, commits = false): OperationStatus => {
   const isRepeated = (targetsOf(status).find(t => t.name === name)?.attempts ?? 0) > 0 && status.waiting !== undefined
   const next = withTarget(status, name, t => ({
     ...without(t, 'retryAt', 'fault', 'stableSince'),
     firstActedAt: t.firstActedAt ?? iso(now),
     actedAt: iso(now),
+    ...(commits ? { committed: t.committed ?? t.step } : {}),
     attempts: (t.attempts ?? 0) + 1,
     ...(isRepeated ? {} : { message: short(message) }),
   }))
@@ -209,7 +219,13 @@ export const intended = (status: OperationStatus, now: number, name: string, mes
  * need not be waited for.
  */
 export const unanswered = (status: OperationStatus, name: string, message: string, certain: boolean, retryAt: number): OperationStatus =>
-  withTarget(status, name, t => ({ ...(certain ? without(t, 'actedAt') : t), retryAt: iso(retryAt), fault: short(message) }))
+  withTarget(status, name, t => ({ ...(certain ? undone(t) : t), retryAt: iso(retryAt), fault: short(message) }))
+
+/** The last intention came to nothing; one before it may have come to something. */
+const undone = (target: Target): Target => without((target.attempts ?? 0) > 1 ? target : uncommitted(target), 'actedAt')
+
+/** The step that it is in begins anew: what an earlier one committed it to stays. */
+const uncommitted = (target: Target): Target => (target.committed === target.step ? without(target, 'committed') : target)
 
 /** What became of a machine, in words. Nothing else changes. */
 export const remarked = (status: OperationStatus, name: string, message: string): OperationStatus =>
@@ -335,7 +351,7 @@ export const retried = (status: OperationStatus, now: number, byApply = false): 
           ? t.before === undefined
             ? { ...without(t, 'stepStartedAt', 'finishedAt'), phase: 'Pending', message: 'retrying' }
             : {
-                ...without(t, 'actedAt', 'firstActedAt', 'retryAt', 'fault', 'stableSince', 'finishedAt'),
+                ...without(uncommitted(t), 'actedAt', 'firstActedAt', 'retryAt', 'fault', 'stableSince', 'finishedAt'),
                 phase: 'Running',
                 attempts: 0,
                 stepStartedAt: iso(now),

@@ -2,16 +2,18 @@ import type { TalosOperation } from '../api/talos-operation.ts'
 import type { Reason } from '../api/reasons.ts'
 import { formatDuration } from '../api/duration.ts'
 import { advance, failure, targetNeeds } from './advance.ts'
-import type { Decision } from './decision.ts'
+import type { Decision, Told } from './decision.ts'
 import { LONGEST_REST_MS, hasFinalizer, isUntouched, look, record } from './decision.ts'
-import type { Kind } from './kind.ts'
+import type { Kind, Stage } from './kind.ts'
 import * as ledger from './ledger.ts'
+import { nextStage, stageOf } from './stages.ts'
 import { windowAt } from './windows.ts'
 import type { View, World } from './world.ts'
 import { displayName, machineFacts, nodeFacts, nodeOf, stateOf } from './world.ts'
 
 /** Open machines first, each in its order; then the next one is opened, if one may be; when none is left, it is done. */
 export const rollingOut = (kind: Kind, operation: TalosOperation, world: World): Decision => {
+  const stage = stageOf(kind, operation)
   const open = ledger.openTargets(operation.status)
   if (open.length > 0 && !hasFinalizer(operation)) return { do: 'add-finalizer' }
   // While all that are open wait, their words are gathered in one status, and the soonest tells when to look again.
@@ -20,33 +22,33 @@ export const rollingOut = (kind: Kind, operation: TalosOperation, world: World):
   const unseen = look(world, open.flatMap(targetNeeds))
   if (unseen) return unseen
   for (const target of open) {
-    const decision = advance(kind, { operation: gathered, target, world })
+    const decision = advance(stage, { operation: gathered, target, world })
     if (decision.do !== 'wait') return decision
     gathered = { ...gathered, status: decision.status }
     forMs = Math.min(forMs, decision.forMs)
   }
-  const next = openNext(kind, gathered, world)
+  const next = openNext(stage, gathered, world)
   if (next?.do === 'wait' && open.length === 0 && isUntouched(operation)) return { do: 'drop-finalizer' }
   if (next && (next.do !== 'wait' || open.length === 0)) return next
-  return open.length > 0 ? { do: 'wait', status: gathered.status, forMs } : finish(kind, operation, world)
+  return open.length > 0 ? { do: 'wait', status: gathered.status, forMs } : finish(kind, stage, operation, world)
 }
 
 /** How long a machine whose turn has come may be unable to begin. */
 const OPENING_LIMIT_MS = 15 * 60_000
 
 /** Opens the next machine, if one may be opened now. */
-const openNext = (kind: Kind, operation: TalosOperation, world: World): Decision | undefined => {
+const openNext = (stage: Stage, operation: TalosOperation, world: World): Decision | undefined => {
   const pending = ledger.targetsOf(operation.status).filter(t => t.phase === 'Pending')
   const [first] = pending
   if (!first) return undefined
   const unseen = look(world, [{ what: 'nodes' }])
   if (unseen) return unseen
   // Usually the first; but a worker that is away already takes nothing more away, and its upgrade may be its cure.
-  const target = pending.find(t => kind.rollout.turn({ operation, target: t, world }).may === 'yes') ?? first
+  const target = pending.find(t => stage.turn({ operation, target: t, world }).may === 'yes') ?? first
   const view: View = { operation, target, world }
-  const turn = kind.rollout.turn(view)
+  const turn = stage.turn(view)
   if (turn.may === 'wait' && ledger.openTargets(operation.status).length > 0) return undefined
-  const missing = look(world, [...targetNeeds(target), ...(kind.rollout.openNeeds?.(view) ?? [])])
+  const missing = look(world, [...targetNeeds(target), ...(stage.openNeeds?.(view) ?? [])])
   if (missing) return missing
   const hold = (message: string, forMs: number, until?: number): Decision => ({
     do: 'wait',
@@ -73,7 +75,7 @@ const openNext = (kind: Kind, operation: TalosOperation, world: World): Decision
     )
   if (turn.may === 'wait') return notYet(`${displayName(target)} is next: ${turn.why}`, world.timing.pollMs)
   if (turn.may === 'no') return failure(view, turn.reason, turn.message)
-  const opening = kind.rollout.open(view)
+  const opening = stage.open(view)
   if ('skip' in opening) return record(operation, ledger.closed(operation.status, world.now, target.name, 'Skipped', opening.skip))
   if ('wait' in opening) return holdFor(opening.reason, `${displayName(target)}: ${opening.wait}`)
   if ('fail' in opening) return failure(view, opening.fail.reason, opening.fail.message)
@@ -89,16 +91,34 @@ const openNext = (kind: Kind, operation: TalosOperation, world: World): Decision
   })
 }
 
-/** All are closed: ask once more for machines that joined meanwhile, then it is done. */
-const finish = (kind: Kind, operation: TalosOperation, world: World): Decision => {
-  const missing = look(world, kind.rollout.orderNeeds(operation, world))
+/** All are closed: ask once more for machines that joined meanwhile; then the next stage begins, or it is done. */
+const finish = (kind: Kind, stage: Stage, operation: TalosOperation, world: World): Decision => {
+  const missing = look(world, stage.orderNeeds(operation, world))
   if (missing) return missing
   const known = new Set(ledger.targetsOf(operation.status).map(t => t.name))
-  const newcomers = kind.rollout.order(operation, world).filter(c => !known.has(c.name))
+  const newcomers = stage.order(operation, world).filter(c => !known.has(c.name))
   if (newcomers.length > 0) return record(operation, ledger.appended(operation.status, world.now, newcomers))
-  const { done = 0, skipped = 0 } = operation.status.progress ?? {}
-  const message = `${done} ${done === 1 ? 'machine' : 'machines'} done${skipped > 0 ? `, ${skipped} skipped` : ''}.`
+  const next = nextStage(kind, operation)
+  if (next) return begin(next, operation, world)
+  const message = `${doneIn(operation)}.`
   return record(operation, ledger.completed(operation.status, world.now, message), { type: 'Normal', reason: 'Completed', message })
+}
+
+/** The order of a stage's machines is chosen and frozen. */
+export const begin = (stage: Stage, operation: TalosOperation, world: World, event?: Told): Decision =>
+  look(world, stage.orderNeeds(operation, world)) ??
+  record(operation, ledger.planned(operation.status, world.now, stage.name, stage.order(operation, world)), event)
+
+const doneIn = ({ status }: TalosOperation): string => {
+  const { stage, stages = [], progress } = status
+  const { done = 0, skipped = 0 } = progress ?? {}
+  const all = [...stages, { name: stage ?? '', done, skipped }]
+  return all
+    .map(s => {
+      const text = `${s.done} ${s.done === 1 ? 'machine' : 'machines'} done${s.skipped > 0 ? `, ${s.skipped} skipped` : ''}`
+      return all.length > 1 ? `${s.name}: ${text}` : text
+    })
+    .join('; ')
 }
 
 export const outsideWindow = (

@@ -4,13 +4,13 @@ import { targetsOf } from './ledger.ts'
 import type { World } from './world.ts'
 import { displayName } from './world.ts'
 
-/** Machines that an operation of another kind opened, acted on, and did not bring to an end. Never yields to override. */
+/** Machines that an operation of another kind has not brought to their end since it did what cannot be undone. Never yields to override. */
 export const unfinishedByOthers = (operation: TalosOperation, world: World): readonly Refusal[] =>
   world.others
     .filter(o => o.spec.kind !== operation.spec.kind && o.status.phase !== 'Completed')
     .flatMap(o =>
       targetsOf(o.status)
-        .filter(t => (t.phase === 'Failed' || t.phase === 'Running') && (t.receipts?.length ?? 0) > 0)
+        .filter(t => (t.phase === 'Failed' || t.phase === 'Running') && t.committed !== undefined)
         .map(t => ({
           rule: 'UnfinishedOperation',
           machine: t.name,

@@ -154,24 +154,27 @@ describe('what cannot be looked at', () => {
   })
 
   it('a kind that throws stops only its own operation, with an id, and rests', async () => {
-    const [first, ...others] = restartKind.rollout.steps
-    if (!first) throw new Error('no steps')
+    const [stage] = restartKind.stages
+    const [first, ...others] = stage?.steps ?? []
+    if (!stage || !first) throw new Error('no steps')
     const broken: Kind = {
       ...restartKind,
       name: 'broken',
       block: 'broken',
-      rollout: {
-        ...restartKind.rollout,
-        steps: [
-          {
-            ...first,
-            done: () => {
-              throw new Error('no such thing')
+      stages: [
+        {
+          ...stage,
+          steps: [
+            {
+              ...first,
+              done: () => {
+                throw new Error('no such thing')
+              },
             },
-          },
-          ...others,
-        ],
-      },
+            ...others,
+          ],
+        },
+      ],
     }
     const errors: string[] = []
     const story = await restartStory({ kinds: [restartKind, broken], hear: (level, message) => level === 'error' && errors.push(message) })

@@ -2,6 +2,7 @@ import type { OperationSpec, TalosOperation } from '../api/talos-operation.ts'
 import { operationHolder } from '../api/names.ts'
 import { targetNeeds } from '../core/advance.ts'
 import type { Candidate, Checked, Kind, PlannedMachine, Refusal } from '../core/kind.ts'
+import { stagesOf } from '../core/stages.ts'
 import { unfinishedByOthers } from '../core/unfinished.ts'
 import type { Need, View, World } from '../core/world.ts'
 import type { Role } from '../api/talos-machine.ts'
@@ -17,8 +18,9 @@ export type Plan = {
   /** All refusals; those that `spec.override` would pass say so. */
   readonly refusals: readonly Refusal[]
   readonly notes: readonly string[]
-  /** The machines in their order. */
+  /** The machines in their order, stage after stage. */
   readonly order: readonly (PlannedMachine & {
+    readonly stage: string
     readonly name: string
     readonly role: Role
     readonly node?: string
@@ -45,7 +47,7 @@ export const planOperation = async (
   if (!seen.ok) return seen
   const known = await gather(observer, seen.value, needs(kind, operation, seen.value))
   const checked = kind.checks(operation, known)
-  const candidates = kind.rollout.order(operation, known)
+  const turns = stagesOf(kind, operation).flatMap(stage => stage.order(operation, known).map(candidate => ({ stage, candidate })))
   const viewOf = (world: World, { name, role, hostname, node, address }: Candidate): View => ({
     operation,
     target: { name, role, phase: 'Pending', ...(hostname ? { hostname } : {}), ...(node ? { node } : {}), ...(address ? { address } : {}) },
@@ -54,17 +56,17 @@ export const planOperation = async (
   const world = await gather(
     observer,
     known,
-    candidates.flatMap(c => [...targetNeeds(c), ...(kind.rollout.openNeeds?.(viewOf(known, c)) ?? [])]),
+    turns.flatMap(({ stage, candidate }) => [...targetNeeds(candidate), ...(stage.openNeeds?.(viewOf(known, candidate)) ?? [])]),
   )
-  const order = candidates.map(one => {
-    const { skip, ...candidate } = one
-    const view = viewOf(world, one)
-    const opening = skip === undefined ? kind.rollout.open(view) : { skip }
+  const order = turns.map(({ stage, candidate: { skip, ...candidate } }) => {
+    const view = viewOf(world, candidate)
+    const opening = skip === undefined ? stage.open(view) : { skip }
     return {
+      stage: stage.name,
       name: candidate.hostname ?? candidate.name,
       role: candidate.role,
       ...(candidate.node ? { node: candidate.node } : {}),
-      ...kind.preview(view),
+      ...stage.preview(view),
       ...('skip' in opening ? { skip: opening.skip, loses: [] } : {}),
     }
   })
@@ -82,7 +84,7 @@ export const planOperation = async (
 
 const needs = (kind: Kind, operation: TalosOperation, world: World): readonly Need[] => [
   ...kind.checkNeeds(operation, world),
-  ...kind.rollout.orderNeeds(operation, world),
+  ...stagesOf(kind, operation).flatMap(stage => stage.orderNeeds(operation, world)),
 ]
 
 const unknownCluster = async (observer: Observer, namespace: string, name: string): Promise<Result<Plan>> => {

@@ -7,6 +7,7 @@ import { decide } from '../core/decide.ts'
 import type { Act, ActPorts, Kind, LongAct, Refusal, ShortAct } from '../core/kind.ts'
 import * as ledger from '../core/ledger.ts'
 import { heldOperation, isHeldBy } from '../core/lock-claim.ts'
+import { stageOf } from '../core/stages.ts'
 import type { View, World } from '../core/world.ts'
 import { isKnown } from '../core/world.ts'
 import type { Fault, Result } from '../ports/fault.ts'
@@ -300,7 +301,7 @@ const recordSettled = async (engine: Reconciler, kind: Kind, operation: TalosOpe
 /** Undefined where the answer could not be written and has to be kept. */
 const recordOutcome = async (engine: Reconciler, kind: Kind, operation: TalosOperation, settled: SettledAct): Promise<Next | undefined> => {
   const target = ledger.targetsOf(operation.status).find(t => t.name === settled.target)
-  const step = kind.rollout.steps.find(s => s.name === settled.step)
+  const step = stageOf(kind, operation).steps.find(s => s.name === settled.step)
   if (!target || !step?.act || isFinished(operation.status.phase)) return AGAIN
   const { result } = settled
   if (!result.ok) return faulted(engine, operation, target.name, settled.step, step.act, result.fault)

@@ -178,35 +178,37 @@ export const restartKind: Kind = kind({
       : [],
     notes: [],
   }),
-  preview: () => ({ from: 'v1.13.5', to: 'v1.13.9', loses: [] }),
-  rollout: {
-    name: 'restart',
-    summary: 'One after the other.',
-    orderNeeds: () => [],
-    order: (_, world) =>
-      world.machines
-        .map(({ metadata, spec, status }): Candidate => ({
-          name: metadata.name,
-          address: spec.address,
-          role: spec.role,
-          ...(status.hostname ? { hostname: status.hostname } : {}),
-          ...(status.nodeName ? { node: status.nodeName } : {}),
-        }))
-        .toSorted((a, b) => (a.role === b.role ? (a.name < b.name ? -1 : 1) : a.role === 'controlplane' ? -1 : 1)),
-    turn: ({ operation }) => {
-      const failed = targetsOf(operation.status).find(t => t.phase === 'Failed')
-      return openTargets(operation.status).length > 0 || failed ? wait('another machine is open') : YES
+  stages: [
+    {
+      name: 'restart',
+      summary: 'One after the other.',
+      orderNeeds: () => [],
+      order: (_, world) =>
+        world.machines
+          .map(({ metadata, spec, status }): Candidate => ({
+            name: metadata.name,
+            address: spec.address,
+            role: spec.role,
+            ...(status.hostname ? { hostname: status.hostname } : {}),
+            ...(status.nodeName ? { node: status.nodeName } : {}),
+          }))
+          .toSorted((a, b) => (a.role === b.role ? (a.name < b.name ? -1 : 1) : a.role === 'controlplane' ? -1 : 1)),
+      turn: ({ operation }) => {
+        const failed = targetsOf(operation.status).find(t => t.phase === 'Failed')
+        return openTargets(operation.status).length > 0 || failed ? wait('another machine is open') : YES
+      },
+      open: ({ world, target }) => {
+        const facts = machineFacts(world, target.name)
+        if (!facts.ok) return { wait: 'it does not answer', reason: 'MachineUnreachable' }
+        return facts.value.version === 'v1.13.9' ? { skip: 'already there' } : { open: { goal: {} } }
+      },
+      outdated: ({ target, world }) => {
+        const facts = machineFacts(world, target.name)
+        return facts.ok && facts.value.bootID !== target.before?.bootID ? 'it was rebooted by somebody else' : undefined
+      },
+      steps: [fetch, install, cordon, reboot, back, uncordon, soak],
+      abandon: [giveBack],
+      preview: () => ({ from: 'v1.13.5', to: 'v1.13.9', loses: [] }),
     },
-    open: ({ world, target }) => {
-      const facts = machineFacts(world, target.name)
-      if (!facts.ok) return { wait: 'it does not answer', reason: 'MachineUnreachable' }
-      return facts.value.version === 'v1.13.9' ? { skip: 'already there' } : { open: { goal: {} } }
-    },
-    outdated: ({ target, world }) => {
-      const facts = machineFacts(world, target.name)
-      return facts.ok && facts.value.bootID !== target.before?.bootID ? 'it was rebooted by somebody else' : undefined
-    },
-    steps: [fetch, install, cordon, reboot, back, uncordon, soak],
-    abandon: [giveBack],
-  },
+  ],
 })

@@ -180,14 +180,15 @@ describe('upgrade talos', () => {
     notes: ['No snapshot storage is configured: no snapshot is taken.'],
     order: [
       {
+        stage: 'upgrade',
         name: 'cp-1',
         role: 'controlplane' as const,
         from: 'v1.13.5',
         to: 'v1.13.9',
         loses: ['One etcd member of 3 is away.', '4 pods move.'],
       },
-      { name: 'wk-1', role: 'worker' as const, from: 'v1.13.5', to: 'v1.13.9', skip: 'held', loses: [] },
-      { name: 'wk-2', role: 'worker' as const, from: 'v1.13.5', to: 'v1.13.9', loses: [] },
+      { stage: 'upgrade', name: 'wk-1', role: 'worker' as const, from: 'v1.13.5', to: 'v1.13.9', skip: 'held', loses: [] },
+      { stage: 'upgrade', name: 'wk-2', role: 'worker' as const, from: 'v1.13.5', to: 'v1.13.9', loses: [] },
     ],
     holder: 'ichor-controller/op/ichor-system/other',
   }

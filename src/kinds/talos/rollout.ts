@@ -1,6 +1,6 @@
 import type { TalosOperation } from '../../api/talos-operation.ts'
 import type { TalosMachine } from '../../api/talos-machine.ts'
-import type { Candidate, Opening, Rollout, Verdict } from '../../core/kind.ts'
+import type { Candidate, Opening, Stage, Verdict } from '../../core/kind.ts'
 import { YES, wait } from '../../core/kind.ts'
 import { openTargets, targetsOf } from '../../core/ledger.ts'
 import { isHeld, rolloutOrder, workerQuota } from '../../core/rollout-order.ts'
@@ -157,7 +157,7 @@ const outdated = (view: View): string | undefined => {
 
 const orderNeeds = (): readonly Need[] => [{ what: 'nodes' }, { what: 'etcd' }]
 
-export const rollout: Rollout = {
+export const rollout: Omit<Stage, 'preview'> = {
   name: 'upgrade',
   summary: 'Control planes one at a time, the leader of etcd last, then workers.',
   orderNeeds,

@@ -47,6 +47,6 @@ describe('what a plan says of one machine', () => {
     ],
     ['silence', { machine: away() }, 'unknown', 'v1.13.9', []],
   ] as readonly (readonly [string, Given, string, string, readonly string[]])[])('%s', (_, over, from, to, loses) => {
-    expect(talos.preview(given(over))).toEqual({ from, to, loses })
+    expect(talos.stages[0]?.preview(given(over))).toEqual({ from, to, loses })
   })
 })

@@ -39,6 +39,5 @@ export const talos = kind({
   spec: talosSpec,
   checkNeeds,
   checks,
-  rollout,
-  preview,
+  stages: [{ ...rollout, preview }],
 })
