@@ -1,6 +1,6 @@
 // Simulated machines that answer on loopback addresses, with certificates and talosconfigs, for tests that talk to them as a client would.
 import { create, type DescMethodServerStreaming, type DescMethodUnary, type MessageInitShape, type MessageShape } from '@bufbuild/protobuf'
-import { type CallOptions, Client, credentials, Metadata, type ServiceError } from '@grpc/grpc-js'
+import { type CallOptions, type ChannelCredentials, Client, credentials, Metadata, type ServiceError } from '@grpc/grpc-js'
 import { grpcMethod } from '../proto/grpc.ts'
 import {
   type CertificateAndKey,
@@ -29,6 +29,8 @@ export type Machines = {
   }) => Promise<string>
   /** A client of one machine. */
   readonly client: (index: number, roles?: readonly string[]) => Promise<Client>
+  /** One that shows no certificate and believes any, as clients of machines in maintenance do. */
+  readonly anonymous: (index: number) => Client
   readonly close: () => Promise<void>
 }
 
@@ -67,6 +69,14 @@ export async function startMachines(
   if (options.speed === 0) clearInterval(timer)
 
   const clients: Client[] = []
+  const connected = (index: number, secured: ChannelCredentials): Client => {
+    const client = new Client(`${address(index)}:50000`, secured, {
+      'grpc.initial_reconnect_backoff_ms': 100,
+      'grpc.max_reconnect_backoff_ms': 200,
+    })
+    clients.push(client)
+    return client
+  }
   const person = (roles: readonly string[], signedBy = ca) => createTalosClient({ ca: signedBy, roles, validity })
   return {
     world,
@@ -85,14 +95,9 @@ export async function startMachines(
     },
     client: async (index, roles = ['os:admin']) => {
       const { crt, key } = await person(roles)
-      const secured = credentials.createSsl(Buffer.from(ca.crt), Buffer.from(talosPemToNode(key)), Buffer.from(crt))
-      const client = new Client(`${address(index)}:50000`, secured, {
-        'grpc.initial_reconnect_backoff_ms': 100,
-        'grpc.max_reconnect_backoff_ms': 200,
-      })
-      clients.push(client)
-      return client
+      return connected(index, credentials.createSsl(Buffer.from(ca.crt), Buffer.from(talosPemToNode(key)), Buffer.from(crt)))
     },
+    anonymous: index => connected(index, credentials.createSsl(null, null, null, { rejectUnauthorized: false })),
     close: async () => {
       clearInterval(timer)
       for (const client of clients) client.close()

@@ -7,6 +7,7 @@ import { startKubelet } from './kubelet.ts'
 import { kubernetesConfigOf } from './kubernetes-config.ts'
 import type { Machine } from './machine.ts'
 import { isReady, requiredServices, setStage, versionOf } from './machine.ts'
+import { roleIn } from './machine-config.ts'
 import { moment } from './phases.ts'
 import { isAtLeast } from './releases.ts'
 import { startSequence } from './sequencer.ts'
@@ -48,6 +49,9 @@ const comeUp = (site: Site, machine: Machine): void => {
   // What was not written to a disk is lost.
   machine.config = isInstalled(disk) ? configOnDisk(machine) : ''
   machine.onDisk = undefined
+  if (!isInstalled(disk)) machine.partial = ''
+  // What it is may have changed with its configuration, and does so only here.
+  if (machine.config !== '') machine.role = roleIn(machine.config)
   site.journal.write(machine.name, 'boot', `${versionOf(machine)} ${machine.bootID}`)
   machine.apid = true
   const restarts = { restart: (why: string) => restart(site, machine, why), failed: () => failSequence(site, machine) }

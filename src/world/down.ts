@@ -30,7 +30,7 @@ export const goDown = (site: Site, machine: Machine, why: string): void => {
   machine.life++
   machine.sequence = undefined
   machine.installing = false
-  machine.applying = false
+  machine.applying = undefined
   machine.endTrial = undefined
   machine.configured = undefined
   stopKubelet(site, machine)

@@ -1,4 +1,4 @@
-import { withoutDigest } from './images.ts'
+import { EMPTY_SCHEMATIC, withoutDigest } from './images.ts'
 import { runInstaller } from './install.ts'
 import type { Machine } from './machine.ts'
 import { versionOf } from './machine.ts'
@@ -33,6 +33,10 @@ const installPhase = (site: Site, machine: Machine, image: string): Phase => ({
   },
 })
 
+/** What Talos installs itself from where nobody says anything. */
+const defaultInstaller = (version: string): string =>
+  isAtLeast(version, 1, 14) ? `factory.talos.dev/metal-installer/${EMPTY_SCHEMATIC}:${version}` : `ghcr.io/siderolabs/installer:${version}`
+
 type Next = { readonly done: () => void; readonly restart: (why: string) => void; readonly failed: () => void }
 
 /**
@@ -42,7 +46,7 @@ type Next = { readonly done: () => void; readonly restart: (why: string) => void
 export const installIfNeeded = (site: Site, machine: Machine, { done, restart, failed }: Next): void => {
   const staged = machine.disk.meta.get(META_STAGED_IMAGE)
   const isNeeded = machine.platform !== 'container' && (staged !== undefined || !isInstalled(machine.disk))
-  const image = staged ?? readScalar(machine.config, INSTALL_IMAGE) ?? `ghcr.io/siderolabs/installer:${versionOf(machine)}`
+  const image = staged ?? readScalar(machine.config, INSTALL_IMAGE) ?? defaultInstaller(versionOf(machine))
   const phases: readonly Phase[] = isNeeded
     ? [
         plain('env', 'setUserEnvVars'),

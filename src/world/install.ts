@@ -5,7 +5,7 @@ import type { Machine } from './machine.ts'
 import { versionOf } from './machine.ts'
 import type { Installer } from './images.ts'
 import { withoutDigest } from './images.ts'
-import { isAtLeast, parseVersion } from './releases.ts'
+import { isAtLeast, kubernetesObjection, parseVersion } from './releases.ts'
 import type { Site } from './site.ts'
 import { later } from './site.ts'
 import { beginInstall, finishInstall, isInstalled } from './slots.ts'
@@ -47,14 +47,11 @@ export const pullImage = (site: Site, machine: Machine, image: string, ends: End
 const preflight = (site: Site, machine: Machine, installer: Installer): string | undefined => {
   const host = parseVersion(versionOf(machine))
   const target = parseVersion(installer.version)
-  const kubernetes = parseVersion(site.kubernetes())
-  if (!host || !target || !kubernetes) return undefined
+  if (!host || !target) return undefined
   const [from, to] = [versionOf(machine).slice(1), installer.version.slice(1)]
   if (host[1] < target[1] - 2) return `host version ${from} is too old to upgrade to Talos ${to}`
   if (host[1] >= target[1] + 2) return `host version ${from} is too new to downgrade to Talos ${to}`
-  if (kubernetes[1] < target[1] + 18) return `version of Kubernetes ${site.kubernetes().slice(1)} is too old to be used with Talos ${to}`
-  if (kubernetes[1] > target[1] + 23) return `version of Kubernetes ${site.kubernetes().slice(1)} is too new to be used with Talos ${to}`
-  return undefined
+  return kubernetesObjection(installer.version, site.kubernetes())
 }
 
 /** Runs the installer container on the system disk: lines, then an exit code. Zero is the only one that changed what boots next. */

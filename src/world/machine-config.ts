@@ -93,6 +93,10 @@ export const writeScalar = (text: string, path: readonly string[], value: string
   return lines.join('\n')
 }
 
+/** What a machine of that configuration is. `init` is an old word for a control plane. */
+export const roleIn = (text: string): 'controlplane' | 'worker' =>
+  ['controlplane', 'init'].includes(readScalar(text, ['machine', 'type']) ?? '') ? 'controlplane' : 'worker'
+
 export const INSTALL_IMAGE = ['machine', 'install', 'image'] as const
 export const ETCD_QUOTA = ['cluster', 'etcd', 'extraArgs', 'quota-backend-bytes'] as const
 

@@ -59,12 +59,14 @@ export type Machine = {
   config: string
   /** The one on the disk, where that is another: the next boot takes it. */
   onDisk: string | undefined
+  /** Documents that it got in maintenance and that do not suffice to boot; empty where there are none. */
+  partial: string
   /** Ends the trial of a configuration before its time. */
   endTrial: Cancel | undefined
   /** Goes on where the machine waits for a configuration. */
   configured: (() => void) | undefined
-  /** A configuration is being applied. */
-  applying: boolean
+  /** A configuration is being applied, or one was that the machine reboots for. */
+  applying: 'one' | 'reboots' | undefined
   /** Its callers in maintenance come over SideroLink, and count as administrators. */
   siderolink: boolean
   /** What the containerd that the installer runs from has, by reference without digest. */
@@ -128,9 +130,10 @@ export const createMachine = (options: MachineOptions): Machine => ({
   disks: options.platform === 'container' ? [] : DISKS,
   config: options.config,
   onDisk: undefined,
+  partial: '',
   endTrial: undefined,
   configured: undefined,
-  applying: false,
+  applying: undefined,
   siderolink: false,
   images: new Map(),
   events: createEventRing(),

@@ -76,3 +76,15 @@ export const releaseOf = (version: string): Release => {
   const [kernel, etcd] = RELEASES[name] ?? RELEASES[near.at(-1) ?? ''] ?? ['6.18.44', '3.6.12']
   return { kernel: `${kernel}-talos`, etcd }
 }
+
+/** Minors of Kubernetes that Talos 1.x knows: from x+18 to x+23. */
+const KUBERNETES_FROM = 18
+const KUBERNETES_TO = 23
+
+/** What Talos says of a version of Kubernetes that it does not go with; undefined where it does. Versions with or without `v`. */
+export const kubernetesObjection = (talos: string, kubernetes: string): string | undefined => {
+  const [[, minor] = [0, 0], [, own] = [0, 0]] = [parseVersion(talos), parseVersion(kubernetes)]
+  const age = own < minor + KUBERNETES_FROM ? 'old' : own > minor + KUBERNETES_TO ? 'new' : undefined
+  const bare = (version: string): string => version.replace(/^v/, '')
+  return age && `version of Kubernetes ${bare(kubernetes)} is too ${age} to be used with Talos ${bare(talos)}`
+}

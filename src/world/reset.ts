@@ -70,6 +70,7 @@ const BASE62 = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz'
 
 const wipeState = (site: Site, machine: Machine): void => {
   machine.config = ''
+  machine.partial = ''
   machine.onDisk = undefined
   machine.endTrial?.()
   // Its identity lies there too.

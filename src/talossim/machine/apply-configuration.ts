@@ -1,19 +1,22 @@
 import { durationMs } from '@bufbuild/protobuf/wkt'
 import type { ApplyConfigurationRequest } from '../../../proto/gen/machine/machine_pb.ts'
 import { ApplyConfigurationRequest_Mode as Mode, MachineService } from '../../../proto/gen/machine/machine_pb.ts'
-import type { Answer } from '../../world/answer.ts'
+import type { Answer, Refusal } from '../../world/answer.ts'
 import { answer, refuse } from '../../world/answer.ts'
 import { setConfig, stageConfig, tryConfig } from '../../world/configuration.ts'
 import type { Machine } from '../../world/machine.ts'
 import { isInMaintenance, versionOf } from '../../world/machine.ts'
+import { roleIn } from '../../world/machine-config.ts'
 import { rebootForConfig } from '../../world/reboot.ts'
 import { isAtLeast, parseVersion } from '../../world/releases.ts'
 import type { Site } from '../../world/site.ts'
 import { later } from '../../world/site.ts'
 import type { Call, UnaryHandler } from '../call.ts'
 import { unary } from '../dispatch.ts'
-import type { Mapping } from './config-documents.ts'
-import { mappingOf, needsReboot, v1alpha1Of, validationError } from './config-documents.ts'
+import type { Configuration } from './config-documents.ts'
+import { readConfiguration } from './config-documents.ts'
+import { needsReboot } from './config-reboot.ts'
+import { runtimeError, validationError, warningsOf } from './config-validation.ts'
 import { unifiedDiff } from './text-diff.ts'
 
 const methods = MachineService.method
@@ -46,28 +49,88 @@ const guardsAgainstOthers = (version: string): boolean => {
   return isAtLeast(version, 1, 14) || (minor === 13 && patch >= 9)
 }
 
-/** The mode as this machine understands it. */
-const modeOf = (machine: Machine, mode: Mode, needs: boolean): Answer<Mode> => {
-  const version = versionOf(machine)
-  if (DETAILS[mode] === undefined) return refuse('InvalidArgument', `incorrect mode '${mode}' specified for the apply config call`)
-  if (isInMaintenance(machine)) {
-    if (isAtLeast(version, 1, 13)) return answer(mode === Mode.REBOOT || mode === Mode.AUTO ? Mode.NO_REBOOT : mode)
-    if (mode === Mode.NO_REBOOT || mode === Mode.STAGED) return refuse('Unimplemented', 'API is not implemented in maintenance mode')
-    return answer(mode)
-  }
+/** A word of the mode as talosctl spells it. */
+const spelled = (mode: Mode): string => {
+  const [name = String(mode)] = Object.entries(Mode).find(([, value]) => value === mode) ?? []
+  return name.toLowerCase().replaceAll('_', '-')
+}
+
+const incorrect = (version: string, mode: Mode): Refusal =>
+  refuse(isAtLeast(version, 1, 14) ? 'InvalidArgument' : 'Unknown', `incorrect mode '${mode}' specified for the apply config call`)
+
+/** The mode as a machine in maintenance understands it. */
+const modeInMaintenance = (version: string, mode: Mode): Answer<Mode> => {
+  if (isAtLeast(version, 1, 13)) return answer(mode === Mode.REBOOT || mode === Mode.AUTO ? Mode.NO_REBOOT : mode)
+  if (mode === Mode.REBOOT || mode === Mode.AUTO || mode === Mode.TRY) return answer(mode)
+  return refuse('Unimplemented', `apply configuration --mode='${spelled(mode)}' is not supported in maintenance mode`)
+}
+
+/** The mode as any other machine understands it. */
+const modeOf = (version: string, mode: Mode, needs: boolean): Answer<Mode> => {
+  if (DETAILS[mode] === undefined) return incorrect(version, mode)
   if (mode === Mode.REBOOT && isAtLeast(version, 1, 14))
     return refuse('Unimplemented', 'the REBOOT mode is not supported, please use AUTO or NO_REBOOT modes instead')
   if (mode === Mode.AUTO) return answer(needs ? Mode.REBOOT : Mode.NO_REBOOT)
   return answer(mode)
 }
 
-const roleIn = (config: Mapping): Machine['role'] => (mappingOf(config['machine'])['type'] === 'controlplane' ? 'controlplane' : 'worker')
+type Applied = { readonly mode: Mode; readonly modeDetails: string; readonly warnings: readonly string[] }
 
-/** Its first configuration: the machine installs itself, if it has to, and boots. */
-const begin = (site: Site, machine: Machine, text: string, config: Mapping): void => {
-  machine.role = roleIn(config)
+const objectionTo = (machine: Machine, configuration: Configuration): Refusal | undefined => {
+  const invalid = validationError(machine, configuration)
+  const unfit = invalid === undefined ? runtimeError(machine, configuration) : undefined
+  if (invalid === undefined && unfit === undefined) return undefined
+  if (!isInMaintenance(machine) || isAtLeast(versionOf(machine), 1, 13)) return refuse('InvalidArgument', invalid ?? unfit ?? '')
+  return refuse(
+    'InvalidArgument',
+    invalid === undefined ? `runtime configuration validation failed: ${unfit}` : `configuration validation failed: ${invalid}`,
+  )
+}
+
+/** Its first configuration: the machine installs itself, if it has to, and boots. Documents of other kinds alone do not let it. */
+const begin = (site: Site, machine: Machine, text: string, { main }: Configuration): void => {
+  if (!main) {
+    site.journal.write(machine.name, 'config-applied', 'not enough to boot')
+    machine.partial = text
+    return
+  }
+  machine.partial = ''
+  machine.role = roleIn(text)
   setConfig(site, machine, text)
   later(site, machine, site.durations.fixed(LEAVES_MAINTENANCE_MS), () => machine.configured?.())
+}
+
+const applyDuration = (site: Site, machine: Machine): Promise<void> =>
+  new Promise(resolve => void later(site, machine, site.durations.draw('applyConfig'), resolve))
+
+/** To a machine in maintenance. */
+const applyFirst = async ({ site, machine }: Call, request: ApplyConfigurationRequest): Promise<Answer<Applied>> => {
+  const version = versionOf(machine)
+  const isNew = isAtLeast(version, 1, 13)
+  const mode = modeInMaintenance(version, request.mode)
+  if (!mode.ok) return mode
+  const text = new TextDecoder().decode(request.data)
+  const read = readConfiguration(text, version)
+  if (!read.ok) return isNew ? read : refuse('Unknown', `failed to parse config: ${read.message}`)
+  const objection = objectionTo(machine, read.value)
+  if (objection) return objection
+  if (isNew && DETAILS[mode.value] === undefined) return incorrect(version, mode.value)
+  const warnings = warningsOf(read.value)
+  const details = DETAILS[mode.value] ?? ''
+  if (request.dryRun) {
+    // The service that answered before 1.13 names no mode, which is to say the first.
+    if (!isNew)
+      return answer({
+        mode: Mode.REBOOT,
+        modeDetails: 'Dry run summary:\nNode is running in maintenance mode and does not have a config yet.',
+        warnings,
+      })
+    return answer({ mode: mode.value, modeDetails: dryRunSummary(details, machine.partial, text), warnings: [] })
+  }
+  await applyDuration(site, machine)
+  if (mode.value === Mode.STAGED) take(site, machine, text, mode.value, 0)
+  else begin(site, machine, text, read.value)
+  return answer(isNew ? { mode: mode.value, modeDetails: details, warnings } : { mode: Mode.REBOOT, modeDetails: '', warnings })
 }
 
 const take = (site: Site, machine: Machine, text: string, mode: Mode, forMs: number): void => {
@@ -79,68 +142,60 @@ const take = (site: Site, machine: Machine, text: string, mode: Mode, forMs: num
   if (mode === Mode.REBOOT) rebootForConfig(site, machine)
 }
 
-const apply = async (
-  call: Call,
-  request: ApplyConfigurationRequest,
-): Promise<Answer<{ readonly mode: Mode; readonly modeDetails: string }>> => {
-  const { site, machine } = call
-  const isFirst = isInMaintenance(machine)
+const dryRunSummary = (details: string, before: string, after: string): string =>
+  `Dry run summary:\n${details} (skipped in dry-run).\nConfig diff:\n\n${unifiedDiff(before, after) || 'No changes.'}`
+
+/** To one that has a configuration. */
+const apply = async ({ site, machine }: Call, request: ApplyConfigurationRequest): Promise<Answer<Applied>> => {
+  const version = versionOf(machine)
+  // Whatever comes of the request.
+  if (request.mode !== Mode.TRY) machine.endTrial?.()
   const text = new TextDecoder().decode(request.data)
-  const parsed = v1alpha1Of(text)
-  if (!parsed.ok) return parsed
-  const config = parsed.value
-  if (!config)
+  const read = readConfiguration(text, version)
+  if (!read.ok) return read
+  if (!read.value.main)
     return refuse(
       'InvalidArgument',
       "the applied machine configuration doesn't contain v1alpha1 config, did you mean to patch the machine config instead?",
     )
-  const current = v1alpha1Of(machine.config)
-  const needs = !isFirst && current.ok && needsReboot(versionOf(machine), current.value ?? {}, config)
-  const mode = modeOf(machine, request.mode, needs)
+  const objection = objectionTo(machine, read.value)
+  if (objection) return objection
+  const current = readConfiguration(machine.config, version)
+  const needs = current.ok && needsReboot(version, current.value.main ?? {}, read.value.main)
+  const notNow = needs ? `this config change can't be applied in immediate mode\ndiff:\n${unifiedDiff(machine.config, text)}` : ''
+  const mode = modeOf(version, request.mode, needs)
   if (!mode.ok) return mode
-  const objection = validationError(machine, config)
-  if (objection !== undefined) return refuse('InvalidArgument', objection)
-  if ((mode.value === Mode.NO_REBOOT || mode.value === Mode.TRY) && needs)
-    return refuse(
-      'InvalidArgument',
-      `this config change can't be applied in immediate mode\ndiff: ${unifiedDiff(machine.config, text)}`.replace(
-        'diff: ---',
-        'diff:\n---',
-      ),
-    )
+  if ((mode.value === Mode.NO_REBOOT || mode.value === Mode.TRY) && needs) return refuse('InvalidArgument', notNow)
 
   const details = DETAILS[mode.value] ?? ''
-  if (request.dryRun) {
-    const diff = unifiedDiff(machine.config, text) || 'No changes.'
-    const hasNone = isFirst && !isAtLeast(versionOf(machine), 1, 13)
-    const summary = hasNone
-      ? 'Node is running in maintenance mode and does not have a config yet.'
-      : `${details} (skipped in dry-run).\nConfig diff:\n\n${diff}`
-    return answer({ mode: mode.value, modeDetails: `Dry run summary:\n${summary}` })
-  }
-
-  await new Promise<void>(resolve => void later(site, machine, site.durations.draw('applyConfig'), resolve))
-  if (isFirst && mode.value !== Mode.STAGED) {
-    begin(site, machine, text, config)
-    // The service that answered in maintenance had nothing to say.
-    return answer({ mode: mode.value, modeDetails: isAtLeast(versionOf(machine), 1, 13) ? details : '' })
-  }
+  if (request.dryRun) return answer({ mode: mode.value, modeDetails: dryRunSummary(details, machine.config, text), warnings: [] })
+  await applyDuration(site, machine)
   const forMs = request.tryModeTimeout ? durationMs(request.tryModeTimeout) : DEFAULT_TRY_MS
   take(site, machine, text, mode.value, forMs)
-  const trial = `\nThe config is applied in 'try' mode and will be automatically reverted back in ${goDuration(forMs)}`
-  return answer({ mode: mode.value, modeDetails: mode.value === Mode.TRY ? `${details}${trial}` : details })
+  const more: Readonly<Record<number, string>> = {
+    [Mode.TRY]: `\nThe config is applied in 'try' mode and will be automatically reverted back in ${goDuration(forMs)}`,
+    [Mode.REBOOT]: request.mode === Mode.AUTO ? `: ${notNow}` : '',
+  }
+  return answer({ mode: mode.value, modeDetails: details + (more[mode.value] ?? ''), warnings: warningsOf(read.value) })
 }
 
 const applyConfiguration: UnaryHandler<typeof methods.applyConfiguration> = async (call, request) => {
   const { machine, roles } = call
-  if (machine.applying && guardsAgainstOthers(versionOf(machine)))
-    return refuse('FailedPrecondition', 'another apply configuration is already in progress')
+  if (machine.applying !== undefined && guardsAgainstOthers(versionOf(machine)))
+    return refuse(
+      'FailedPrecondition',
+      machine.applying === 'one'
+        ? 'another apply configuration is already in progress'
+        : 'configuration was already applied and node is rebooting, cannot apply more configuration changes until next reboot',
+    )
   if (!roles.has('os:admin') && !isInMaintenance(machine)) return refuse('PermissionDenied', 'not authorized')
   const { life } = machine
-  machine.applying = true
-  const applied = await apply(call, request)
-  if (machine.life === life) machine.applying = false
-  return applied.ok ? answer({ messages: [applied.value] }) : applied
+  machine.applying = 'one'
+  const isFirst = isInMaintenance(machine)
+  const applied = await (isFirst ? applyFirst : apply)(call, request)
+  if (machine.life === life)
+    machine.applying = applied.ok && !isFirst && !request.dryRun && applied.value.mode === Mode.REBOOT ? 'reboots' : undefined
+  return applied.ok ? answer({ messages: [{ ...applied.value, warnings: [...applied.value.warnings] }] }) : applied
 }
 
 export const configurationMethods = { applyConfiguration: unary(methods.applyConfiguration, applyConfiguration) }

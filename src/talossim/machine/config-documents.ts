@@ -1,114 +1,99 @@
 import { parseAllDocuments } from 'yaml'
 import type { Answer } from '../../world/answer.ts'
 import { answer, refuse } from '../../world/answer.ts'
-import type { Machine } from '../../world/machine.ts'
 import { isAtLeast } from '../../world/releases.ts'
+import type { Below } from './config-shapes.ts'
+import { fieldsOf, KIND_SINCE } from './config-shapes.ts'
 
 export type Mapping = { readonly [key: string]: unknown }
-export const mappingOf = (value: unknown): Mapping =>
-  typeof value === 'object' && value !== null && !Array.isArray(value) ? (value as Mapping) : {}
+const isMapping = (value: unknown): value is Mapping => typeof value === 'object' && value !== null && !Array.isArray(value)
+export const mappingOf = (value: unknown): Mapping => (isMapping(value) ? value : {})
 
-/** The keys that Talos knows at the top and below `machine` and `cluster`. Deeper ones are not looked at. */
-const KNOWN: Readonly<Record<string, readonly string[]>> = {
-  '': ['version', 'debug', 'persist', 'machine', 'cluster'],
-  machine: [
-    ...['type', 'token', 'ca', 'acceptedCAs', 'certSANs', 'controlPlane', 'kubelet', 'pods', 'network', 'disks', 'install', 'files', 'env'],
-    ...['time', 'sysctls', 'sysfs', 'registries', 'systemDiskEncryption', 'features', 'udev', 'logging', 'kernel', 'seccompProfiles'],
-    ...['baseRuntimeSpecOverrides', 'nodeLabels', 'nodeAnnotations', 'nodeTaints'],
-  ],
-  cluster: [
-    ...['id', 'secret', 'controlPlane', 'clusterName', 'network', 'token', 'aescbcEncryptionSecret', 'secretboxEncryptionSecret', 'ca'],
-    ...['acceptedCAs', 'aggregatorCA', 'serviceAccount', 'apiServer', 'controllerManager', 'proxy', 'scheduler', 'discovery', 'etcd'],
-    ...['coreDNS', 'externalCloudProvider', 'extraManifests', 'extraManifestHeaders', 'inlineManifests', 'adminKubeconfig'],
-    ...['allowSchedulingOnMasters', 'allowSchedulingOnControlPlanes'],
-  ],
+/** A scalar as text; empty where there is none. */
+export const textOf = (value: unknown): string => (['string', 'number', 'boolean'].includes(typeof value) ? `${value as string}` : '')
+
+/** A machine configuration, taken apart. */
+export type Configuration = {
+  /** The document of the first kind, which has neither `apiVersion` nor `kind`. */
+  readonly main: Mapping | undefined
+  readonly others: readonly (Mapping & { readonly kind: string })[]
 }
 
-const unknownKeys = (config: Mapping): string | undefined => {
-  const strange = (path: string, value: Mapping): readonly string[] =>
-    Object.keys(value).filter(key => KNOWN[path] && !KNOWN[path].includes(key))
-  const lines: string[] = []
-  for (const section of ['machine', 'cluster']) {
-    const inner = mappingOf(config[section])
-    const keys = strange(section, inner)
-    if (keys.length > 0) lines.push(`${section}:`, ...keys.map(key => `    ${key}: ${JSON.stringify(inner[key])}`))
+/** What of a value no field is known for, in its place; undefined where nothing is. */
+const unknownIn = (value: unknown, below: Below, since13: boolean): unknown => {
+  if (!below) return undefined
+  if (below.each) {
+    const inner: Below = { type: below.type, each: false }
+    if (Array.isArray(value)) {
+      const found = value.map(item => unknownIn(item, inner, since13)).filter(item => item !== undefined)
+      return found.length > 0 ? found : undefined
+    }
+    return found(Object.entries(mappingOf(value)).map(([key, item]) => [key, unknownIn(item, inner, since13)]))
   }
-  lines.push(...strange('', config).map(key => `${key}: ${JSON.stringify(config[key])}`))
-  return lines.length > 0 ? `unknown keys found during decoding:\n${lines.join('\n')}\n` : undefined
+  const fields = fieldsOf(below.type, since13)
+  if (!fields || !isMapping(value)) return undefined
+  return found(
+    Object.entries(value).map(([key, item]) => [key, fields.has(key) ? unknownIn(item, fields.get(key), since13) : (item ?? null)]),
+  )
 }
 
-/** The document of the first kind of configuration, which has neither `apiVersion` nor `kind`. Undefined where there is none. */
-export const v1alpha1Of = (text: string): Answer<Mapping | undefined> => {
+const found = (entries: readonly (readonly [string, unknown])[]): Mapping | undefined => {
+  const left = entries.filter(([, value]) => value !== undefined)
+  return left.length > 0 ? Object.fromEntries(left.toSorted(([a], [b]) => (a < b ? -1 : 1))) : undefined
+}
+
+/** YAML as Go's package writes it: at multiples of four blanks, but for what stands beside a dash. */
+const written = (value: unknown, depth: number): string => {
+  const indent = ' '.repeat(depth)
+  if (Array.isArray(value))
+    return value.length === 0 ? ' []\n' : `\n${value.map(item => `${indent}- ${written(item, depth + 2).trimStart()}`).join('')}`
+  if (!isMapping(value)) return ` ${typeof value === 'string' && /^[\w./-]+$/.test(value) ? value : JSON.stringify(value)}\n`
+  const entries = Object.entries(value)
+  const below = (Math.floor(depth / 4) + 1) * 4
+  return entries.length === 0 ? ' {}\n' : `\n${entries.map(([key, inner]) => `${indent}${key}:${written(inner, below)}`).join('')}`
+}
+
+const unknownKeys = (document: Mapping, type: string, version: string): string | undefined => {
+  const { apiVersion: _, kind: __, ...rest } = document
+  const unknown = unknownIn(type === 'v1alpha1' ? document : rest, { type, each: false }, isAtLeast(version, 1, 13))
+  return unknown === undefined ? undefined : `unknown keys found during decoding:${written(unknown, 0)}`
+}
+
+/** Fields that only the first kind of document has at its top. */
+const OF_MAIN = ['machine', 'cluster', 'debug', 'persist']
+
+/** Why a machine of that version cannot read a document; undefined where it can. */
+const objectionTo = (document: Mapping, version: string): string | undefined => {
+  const kind = textOf(document['kind'])
+  const apiVersion = OF_MAIN.some(key => key in document) ? 'v1alpha1' : textOf(document['apiVersion'])
+  if (kind === '') return apiVersion === 'v1alpha1' ? unknownKeys(document, 'v1alpha1', version) : 'missing kind'
+  const since = KIND_SINCE.get(kind)
+  if (apiVersion !== 'v1alpha1' || since === undefined || !isAtLeast(version, 1, since))
+    return `${JSON.stringify(kind)} ${JSON.stringify(apiVersion)}: not registered`
+  // Of fields that came with 1.14 nothing is known here.
+  return isAtLeast(version, 1, 14) ? undefined : unknownKeys(document, kind, version)
+}
+
+/** Reads a configuration as a machine of that version does: unknown documents, fields and repetitions are refused in its words. */
+export const readConfiguration = (text: string, version: string): Answer<Configuration> => {
   const documents = parseAllDocuments(text)
   const parsed = Array.isArray(documents) ? documents : []
   const error = parsed.flatMap(document => document.errors)[0]
-  if (error) return refuse('InvalidArgument', `yaml: ${error.message}`)
-  const values = parsed.map(document => document.toJS() as unknown)
-  if (values.some(value => value !== null && (typeof value !== 'object' || Array.isArray(value))))
-    return refuse('InvalidArgument', 'recovered: expected a mapping node')
-  const main = values.map(mappingOf).find(value => value['kind'] === undefined && (value['version'] === 'v1alpha1' || 'machine' in value))
-  const unknown = main ? unknownKeys(main) : undefined
-  return unknown === undefined ? answer(main) : refuse('InvalidArgument', unknown)
-}
-
-/** As Go's package for several errors in one prints them. */
-const errorsIn = (errors: readonly string[]): string =>
-  `${errors.length} error${errors.length === 1 ? '' : 's'} occurred:\n${errors.map(text => `\t* ${text}\n`).join('')}\n`
-
-/** What is wrong with a configuration for this machine. A machine in maintenance may become either type. */
-export const validationError = (machine: Machine, config: Mapping): string | undefined => {
-  const errors: string[] = []
-  const type = mappingOf(config['machine'])['type']
-  if (machine.config !== '' && type !== machine.role)
-    errors.push(`machine type ${JSON.stringify(type)}: the simulated machine is and remains a ${machine.role}`)
-  if (type !== 'controlplane' && type !== 'worker')
-    errors.push(`machine type ${JSON.stringify(type ?? '')}: neither controlplane nor worker`)
-  const endpoint = mappingOf(mappingOf(config['cluster'])['controlPlane'])['endpoint']
-  if (typeof endpoint !== 'string' || endpoint === '') errors.push('invalid controlplane endpoint: hostname must not be blank')
-  return errors.length === 0 ? undefined : errorsIn([`v1alpha1.Config: ${errorsIn(errors)}`])
-}
-
-/** Keys of `machine` that Talos up to 1.13 changes without a reboot, and since which minor. */
-const IMMEDIATE: Readonly<Record<string, number>> = {
-  ...Object.fromEntries(
-    ['time', 'certSANs', 'install', 'network', 'sysfs', 'sysctls', 'logging', 'controlPlane', 'kubelet', 'kernel', 'registries', 'pods']
-      .concat('seccompProfiles', 'nodeLabels')
-      .map(key => [key, 0] as const),
-  ),
-  ca: 7,
-  acceptedCAs: 7,
-  nodeTaints: 7,
-  nodeAnnotations: 9,
-}
-const IMMEDIATE_FEATURES: Readonly<Record<string, number>> = {
-  kubernetesTalosAPIAccess: 0,
-  kubePrism: 7,
-  hostDNS: 7,
-  imageCache: 9,
-  nodeAddressSortAlgorithm: 9,
-}
-
-/** What is empty says no more than what is absent; clients write one for the other. */
-const meaning = (value: unknown): unknown => {
-  if (Array.isArray(value)) return value.length > 0 ? value.map(meaning) : undefined
-  if (typeof value !== 'object' || value === null) return value === '' || value === false ? undefined : (value ?? undefined)
-  const entries = Object.entries(value).flatMap(([key, inner]) => (meaning(inner) === undefined ? [] : [[key, meaning(inner)] as const]))
-  return entries.length > 0 ? Object.fromEntries(entries.sort(([a], [b]) => (a < b ? -1 : 1))) : undefined
-}
-
-const differs = (a: Mapping, b: Mapping, except: (key: string) => boolean): boolean =>
-  [...new Set([...Object.keys(a), ...Object.keys(b)])].some(
-    key => !except(key) && JSON.stringify(meaning(a[key])) !== JSON.stringify(meaning(b[key])),
-  )
-
-/** Whether a machine of that version takes up the change only by a reboot. From 1.14 on nothing counts as such. */
-export const needsReboot = (version: string, before: Mapping, after: Mapping): boolean => {
-  if (isAtLeast(version, 1, 14)) return false
-  const knows = (since: number | undefined): boolean => since !== undefined && isAtLeast(version, 1, since)
-  const [was, is] = [mappingOf(before['machine']), mappingOf(after['machine'])]
-  return (
-    differs(before, after, key => ['debug', 'cluster', 'machine'].includes(key)) ||
-    differs(was, is, key => key === 'features' || knows(IMMEDIATE[key])) ||
-    differs(mappingOf(was['features']), mappingOf(is['features']), key => knows(IMMEDIATE_FEATURES[key]))
-  )
+  if (error) return refuse('InvalidArgument', `decode error: yaml: ${error.message}`)
+  const values = parsed.map(document => document.toJS() as unknown).filter(value => value !== null)
+  const seen = new Set<string>()
+  for (const value of values) {
+    if (!isMapping(value)) return refuse('InvalidArgument', 'recovered: expected a mapping node')
+    const id = [value['apiVersion'], value['kind'] ?? 'v1alpha1', value['name']].map(textOf).join('/')
+    if (seen.has(id)) return refuse('InvalidArgument', `duplicate document ${id} is not allowed`)
+    seen.add(id)
+    const objection = objectionTo(value, version)
+    if (objection !== undefined) return refuse('InvalidArgument', objection)
+  }
+  if (values.length === 0) return refuse('InvalidArgument', 'config not found')
+  const mappings = values.map(mappingOf)
+  return answer({
+    main: mappings.find(value => value['kind'] === undefined),
+    others: mappings.flatMap(value => (typeof value['kind'] === 'string' ? [{ ...value, kind: value['kind'] }] : [])),
+  })
 }

@@ -314,9 +314,18 @@ describe.skipIf(!hasTalosctl)('machines of 1.12', () => {
         run: 'apply-config --insecure -n @5 -f #worker.yaml --dry-run',
         says: ['Dry run summary:\nNode is running in maintenance mode and does not have a config yet.'],
       },
-      { run: 'apply-config --insecure -n @5 -f #worker.yaml --mode no-reboot', ...refused('Unimplemented', '') },
-      { run: 'apply-config --insecure -n @5 -f #worker.yaml --mode staged', ...refused('Unimplemented', '') },
-      { run: 'apply-config --insecure -n @5 -f #field.yaml', ...refused('InvalidArgument', 'unknown keys found during decoding:') },
+      {
+        run: 'apply-config --insecure -n @5 -f #worker.yaml --mode no-reboot',
+        ...refused('Unimplemented', "apply configuration --mode='no-reboot' is not supported in maintenance mode"),
+      },
+      {
+        run: 'apply-config --insecure -n @5 -f #worker.yaml --mode staged',
+        ...refused('Unimplemented', "apply configuration --mode='staged' is not supported in maintenance mode"),
+      },
+      {
+        run: 'apply-config --insecure -n @5 -f #field.yaml',
+        ...refused('Unknown', 'failed to parse config: unknown keys found during decoding:'),
+      },
       { run: 'reset -n @5 --insecure --wait=false', exit: 1, says: ['code = Unimplemented'] },
       {
         run: 'apply-config --insecure -n @3 -f #worker.yaml',
