@@ -86,7 +86,7 @@ export async function startMachines(
       const { crt, key } = await person(roles, signedBy)
       const controlPlanes = world.machines.filter(m => m.role === 'controlplane').map(m => address(m.index))
       return writeTalosconfig({
-        contextName: 'sim',
+        contextName: options.clusterName ?? 'home',
         endpoints: endpoints ?? controlPlanes,
         caPem: signedBy?.crt ?? ca.crt,
         crtPem: crt,

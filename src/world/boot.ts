@@ -1,3 +1,5 @@
+import { readdress } from './addresses.ts'
+import { haveCertificate, openApi } from './certificates.ts'
 import { configOnDisk } from './configuration.ts'
 import { goDown, stopStaticPods } from './down.ts'
 import { startEtcd } from './etcd-membership.ts'
@@ -53,9 +55,22 @@ const comeUp = (site: Site, machine: Machine): void => {
   // What it is may have changed with its configuration, and does so only here.
   if (machine.config !== '') machine.role = roleIn(machine.config)
   site.journal.write(machine.name, 'boot', `${versionOf(machine)} ${machine.bootID}`)
-  machine.apid = true
+  if (machine.nextAddresses) readdress(site, machine, machine.nextAddresses)
+  openApi(site, machine)
   const restarts = { restart: (why: string) => restart(site, machine, why), failed: () => failSequence(site, machine) }
   initialize(site, machine, () => installIfNeeded(site, machine, { ...restarts, done: () => startBoot(site, machine) }))
+}
+
+/** How often a machine without the time asks for it. */
+const ASK_TIME_MS = 5000
+
+/** What the time matters to waits for it; for how long is nobody's limit. */
+const whenTimeIsSynced = (site: Site, machine: Machine, run: () => void): void => {
+  machine.waitsForTime = site.faults.of(machine).timeNeverSyncs
+  if (!machine.waitsForTime) return run()
+  const waiting = machine.role === 'controlplane' ? ['kubelet', 'trustd', 'etcd'] : ['kubelet']
+  for (const id of waiting) if (!machine.services.has(id)) setServiceState(site, machine, id, 'Waiting', 'Waiting for time sync')
+  later(site, machine, site.durations.fixed(ASK_TIME_MS), () => whenTimeIsSynced(site, machine, run))
 }
 
 const startBoot = (site: Site, machine: Machine): void => {
@@ -63,13 +78,14 @@ const startBoot = (site: Site, machine: Machine): void => {
   const { life } = machine
   const startAll = (end: () => void): void => {
     startService(site, machine, 'cri')
-    setServiceState(site, machine, 'kubelet', 'Preparing', 'Creating service runner')
-    later(site, machine, durations.draw('kubeletStart'), () => startKubelet(site, machine))
-    if (machine.role === 'controlplane') {
+    whenTimeIsSynced(site, machine, () => {
+      setServiceState(site, machine, 'kubelet', 'Preparing', 'Creating service runner')
+      later(site, machine, durations.draw('kubeletStart'), () => startKubelet(site, machine))
+      if (machine.role !== 'controlplane') return
       startService(site, machine, 'trustd')
       setServiceState(site, machine, 'etcd', 'Preparing', 'Running pre state')
       if (!site.faults.of(machine).etcdNeverStarts) later(site, machine, durations.draw('etcdStart'), () => startEtcd(site, machine))
-    }
+    })
     const unsubscribe = site.listen(changed => {
       if (machine.life !== life) return unsubscribe()
       if (changed !== machine || !requiredServices(machine).every(id => isServiceUp(machine, id))) return
@@ -157,6 +173,7 @@ export const beRunning = (site: Site, machine: Machine): void => {
   machine.bootID = site.schedule.random.uuid()
   machine.bootedAt = site.schedule.now() - site.schedule.random.between(86_400_000, 30 * 86_400_000)
   machine.apid = true
+  haveCertificate(site, machine)
   machine.stage = 'running'
   for (const id of new Set([...earlyServices(machine), ...requiredServices(machine), 'cri'])) {
     if (id === 'etcd') site.etcd.start(machine)

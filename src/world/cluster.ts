@@ -1,18 +1,22 @@
+import { readdress } from './addresses.ts'
 import { beRunning, cut, followChanges, powerOff, powerOn } from './boot.ts'
 import type { ApiServer } from './api-server.ts'
 import { createApiServer } from './api-server.ts'
 import type { Evicted } from './budgets.ts'
 import { evict } from './budgets.ts'
+import { followCertificates, renewCertificate } from './certificates.ts'
 import type { Calls } from './calls.ts'
 import { createCalls } from './calls.ts'
 import type { DurationName, Range } from './durations.ts'
 import { createDurations } from './durations.ts'
 import type { Etcd, Member } from './etcd.ts'
 import { createEtcd } from './etcd.ts'
+import { peerURLsOf } from './etcd-membership.ts'
 import type { Faults, MachineFaults } from './faults.ts'
 import { createFaults } from './faults.ts'
 import type { Registry } from './images.ts'
 import { createRegistry } from './images.ts'
+import { inURL } from './in-url.ts'
 import type { Journal } from './journal.ts'
 import { createJournal } from './journal.ts'
 import { followKubelet } from './kubelet.ts'
@@ -58,8 +62,8 @@ export type WorldOptions = {
   readonly cilium?: Cilium
   /** Default true; with Cilium default false. */
   readonly kubeProxy?: boolean
-  /** By index, control planes first. */
-  readonly addresses?: (index: number) => string
+  /** One or several, by index, control planes first; IPv4 or IPv6. The first is the one that clients are told. */
+  readonly addresses?: (index: number) => string | readonly string[]
   /** Node names by index; default `cp-1`, `wk-1`, …. */
   readonly names?: (index: number) => string
   /** What the machine calls itself; default its node name. */
@@ -112,6 +116,10 @@ export type World = {
   readonly powerOn: (which: string | number) => void
   /** Cuts the network of a machine without a sign, or mends it. */
   readonly blackHole: (which: string | number, on: boolean) => void
+  /** Sets a machine's clock wrong by so much, in milliseconds; zero mends it. */
+  readonly setClock: (which: string | number, offsetMs: number) => void
+  /** The machine has these addresses: at once, or from its next boot on, as one that asks for its address does. */
+  readonly readdress: (which: string | number, addresses: readonly string[], when?: 'now' | 'next boot') => void
   /** The API server answers 503 for so long. */
   readonly apiOutage: (ms: number) => void
   /** A person's `kubectl cordon`, `uncordon` and `delete node`. */
@@ -174,8 +182,8 @@ export const createWorld = (options: WorldOptions): World => {
     },
   }
 
-  const addressOf = options.addresses ?? (index => `10.5.0.${index + 2}`)
-  const endpoint = `https://${addressOf(0)}:6443`
+  const addressesOf = (index: number): readonly string[] => [options.addresses?.(index) ?? `10.5.0.${index + 2}`].flat()
+  const endpoint = `https://${inURL(addressesOf(0)[0] ?? '')}:6443`
   const add = (index: number, role: Role, count: number, isSpare = false): void => {
     const name = options.names?.(index) ?? `${isSpare ? 'new' : role === 'controlplane' ? 'cp' : 'wk'}-${count}`
     const hostname = options.hostnames?.(index) ?? name
@@ -190,7 +198,7 @@ export const createWorld = (options: WorldOptions): World => {
       uuid: options.uuids?.(index) ?? schedule.random.uuid(),
       nodeID: base62(43),
       hostname,
-      addresses: [addressOf(index)],
+      addresses: addressesOf(index),
       platform,
       slot: {
         version,
@@ -213,7 +221,7 @@ export const createWorld = (options: WorldOptions): World => {
     })
     machines.push(machine)
     if (isSpare) wipeDisk(machine.disk)
-    if (role === 'controlplane') etcd.addMember(options.memberNames?.(index) ?? hostname, `https://${addressOf(index)}:2380`, machine)
+    if (role === 'controlplane') etcd.addMember(options.memberNames?.(index) ?? hostname, peerURLsOf(machine), machine)
   }
   for (let i = 0; i < options.controlPlanes; i++) add(i, 'controlplane', i + 1)
   for (let i = 0; i < options.workers; i++) add(options.controlPlanes + i, 'worker', i + 1)
@@ -226,6 +234,7 @@ export const createWorld = (options: WorldOptions): World => {
   for (const machine of configured) nodes.create(machine)
   for (const machine of configured) tellStatus(site, machine)
   followChanges(site)
+  followCertificates(site)
   followKubelet(site)
   followStaticPods(site)
   site.listen(machine => tellStatus(site, machine))
@@ -282,10 +291,28 @@ export const createWorld = (options: WorldOptions): World => {
     addWorkload: workload => {
       installWorkload(site, workload, machines)
     },
-    fault: (which, faults) => void Object.assign(site.faults.of(find(which)), faults),
+    fault: (which, faults) => {
+      const machine = find(which)
+      Object.assign(site.faults.of(machine), faults)
+      if (faults.diskFull !== undefined) site.tell(machine, 'disk')
+    },
     powerOff: which => powerOff(site, find(which)),
     powerOn: which => powerOn(site, find(which)),
     blackHole: (which, on) => cut(site, find(which), on),
+    setClock: (which, offsetMs) => {
+      const machine = find(which)
+      site.faults.of(machine).clockOffsetMs = offsetMs
+      site.journal.write(machine.name, 'clock', `${offsetMs} ms`)
+      renewCertificate(site, machine)
+    },
+    readdress: (which, addresses, when = 'now') => {
+      const machine = find(which)
+      if (when === 'next boot') machine.nextAddresses = addresses
+      else {
+        readdress(site, machine, addresses)
+        renewCertificate(site, machine)
+      }
+    },
     apiOutage: ms => api.outage(schedule.now() + ms),
     userCordon: node => setCordon(node, true),
     userUncordon: node => setCordon(node, false),

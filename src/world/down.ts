@@ -39,5 +39,6 @@ export const goDown = (site: Site, machine: Machine, why: string): void => {
   machine.services.clear()
   machine.events.clear()
   machine.stage = 'unknown'
+  machine.waitsForTime = false
   machine.toldStatus = ''
 }

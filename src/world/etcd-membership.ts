@@ -1,5 +1,6 @@
 import type { Answer } from './answer.ts'
 import { answer, refuse } from './answer.ts'
+import { inURL } from './in-url.ts'
 import type { Member } from './etcd.ts'
 import type { Machine } from './machine.ts'
 import { setServiceState, stopService } from './services.ts'
@@ -9,7 +10,18 @@ import { later } from './site.ts'
 /** How often a machine without etcd data tries to become a member. */
 const JOIN_AGAIN_MS = 5000
 
-const peerURL = (machine: Machine): string => `https://${machine.addresses[0] ?? ''}:2380`
+/** Where a member can be reached: all addresses of its machine, unless the configuration says less. */
+export const peerURLsOf = (machine: Machine): string[] => machine.addresses.map(address => `https://${inURL(address)}:2380`)
+
+/** A member whose machine has other addresses tells the others so, as soon as it may write. */
+export const advertise = (site: Site, machine: Machine): void => {
+  const member = site.etcd.memberOf(machine)
+  if (!member?.running || member.peerURLs.join() === peerURLsOf(machine).join()) return
+  if (machine.services.get('etcd')?.health !== 'healthy')
+    return void later(site, machine, site.durations.fixed(JOIN_AGAIN_MS), () => advertise(site, machine))
+  member.peerURLs = peerURLsOf(machine)
+  site.journal.write(machine.name, 'etcd-peer-urls', member.peerURLs.join(' '))
+}
 
 /** A learner is made a voter as soon as it has caught up; without a quorum nobody can, and it is tried again. */
 const promoteLater = (site: Site, machine: Machine, member: Member): void => {
@@ -25,6 +37,7 @@ const run = (site: Site, machine: Machine, member: Member): void => {
   member.name ||= machine.hostname
   setServiceState(site, machine, 'etcd', 'Running', 'Started task etcd for container etcd')
   site.etcd.start(machine)
+  advertise(site, machine)
   if (member.isLearner) promoteLater(site, machine, member)
 }
 
@@ -50,11 +63,11 @@ export const startEtcd = (site: Site, machine: Machine): void => {
   if (machine.services.get('etcd')?.state !== 'Preparing') return
   const mayJoin = etcd.hasQuorum() && etcd.leader() !== '' && !machine.cut && !etcd.members().some(m => m.isLearner)
   if (!mayJoin) return void later(site, machine, site.durations.fixed(JOIN_AGAIN_MS), () => startEtcd(site, machine))
-  // A member of that name is this machine as it was before it lost its data.
-  const past = etcd.members().find(m => m.name === machine.hostname && m.machine === undefined)
-  if (past && !takeOut(site, past.id).ok)
+  // Talos takes members of that name for this machine as it was before it lost its data, even where one is another machine.
+  const past = etcd.members().filter(m => m.name === machine.hostname)
+  if (!past.toSorted((a, b) => (a.id < b.id ? -1 : 1)).every(({ id }) => removeEtcdMember(site, id).ok))
     return void later(site, machine, site.durations.fixed(JOIN_AGAIN_MS), () => startEtcd(site, machine))
-  const member = etcd.addMember('', peerURL(machine), machine, true)
+  const member = etcd.addMember('', peerURLsOf(machine), machine, true)
   journal.write(machine.name, 'etcd-learner', member.id)
   setServiceState(site, machine, 'etcd', 'Preparing', 'Creating service runner')
   later(site, machine, site.durations.draw('react'), () => {
@@ -86,6 +99,7 @@ export const bootstrapEtcd = (site: Site, machine: Machine, recovery?: { readonl
   const { etcd, journal, durations } = site
   if (machine.role !== 'controlplane') return refuse('FailedPrecondition', 'bootstrap can only be performed on a control plane node')
   if (machine.services.get('cri')?.state !== 'Running') return refuse('FailedPrecondition', 'bootstrap is not available yet')
+  if (machine.waitsForTime) return refuse('FailedPrecondition', 'time is not in sync yet')
   if (etcd.hasData(machine)) return refuse('AlreadyExists', 'etcd data directory is not empty')
   if (isBootstrapped(site)) return refuse('Unimplemented', 'the simulation has one etcd only, and that exists already')
   journal.write(machine.name, 'bootstrap', recovery ? 'from a snapshot' : '')
@@ -105,7 +119,7 @@ export const bootstrapEtcd = (site: Site, machine: Machine, recovery?: { readonl
     // Members of before are gone: a new cluster begins.
     for (const { id } of [...etcd.members()]) etcd.removeMember(id)
     setServiceState(site, machine, 'etcd', 'Preparing', 'Creating service runner')
-    run(site, machine, etcd.addMember(machine.hostname, peerURL(machine), machine))
+    run(site, machine, etcd.addMember(machine.hostname, peerURLsOf(machine), machine))
   })
   return answer(undefined)
 }

@@ -3,6 +3,7 @@ import type { Answer } from './answer.ts'
 import { answer, refuse } from './answer.ts'
 import type { Machine } from './machine.ts'
 import { versionOf } from './machine.ts'
+import { etcdQuotaOf } from './machine-config.ts'
 import { releaseOf } from './releases.ts'
 import { setServiceHealth } from './services.ts'
 import type { Site } from './site.ts'
@@ -49,7 +50,7 @@ export type Etcd = {
   /** Empties the data directory. Whoever is still a member is then one without a machine. */
   readonly forget: (machine: Machine) => void
   /** Adds a member for a machine, as bootstrap and join do, or an orphan without one. */
-  readonly addMember: (name: string, peerURL: string, machine: Machine | undefined, isLearner?: boolean) => Member
+  readonly addMember: (name: string, peerURLs: string | readonly string[], machine: Machine | undefined, isLearner?: boolean) => Member
   readonly removeMember: (id: string) => boolean
   /** A learner votes from now on. */
   readonly promote: (member: Member) => void
@@ -63,6 +64,10 @@ export type Etcd = {
   readonly view: (machine: Machine) => Answer<EtcdView>
   readonly raiseAlarm: (memberID: string, alarm: Alarm) => void
   readonly disarm: () => void
+  /** Lets the databases of all members grow to their quota, most of it free pages: they raise the alarm. */
+  readonly fill: () => void
+  /** Some member's database is at its quota and the alarm is on: nothing can be written. */
+  readonly isFull: () => boolean
   /** The version, `3.5`, that a downgrade under way goes to; undefined where there is none. */
   downgradeTarget: string | undefined
   /** A scenario's way to shake things: an election although the leader is well. */
@@ -145,6 +150,16 @@ export const createEtcd = (site: () => Site): Etcd => {
       site().tell(machine, 'etcd')
     })
   }
+  const isAtQuota = ({ machine, dbSize }: Member): boolean => machine !== undefined && dbSize >= etcdQuotaOf(machine.config)
+  const raise = (memberID: string, alarm: Alarm): void => {
+    alarms.push({ memberID, alarm })
+    site().journal.write(members.find(m => m.id === memberID)?.machine?.name ?? '', 'alarm', alarm)
+  }
+  const raiseWhereFull = (): void => {
+    for (const { id } of members.filter(m => m.running && isAtQuota(m)))
+      if (!alarms.some(({ memberID, alarm }) => memberID === id && alarm === 'NOSPACE')) raise(id, 'NOSPACE')
+  }
+
   const probeAll = (): void => {
     for (const member of members) if (member.running) probe(member, site().durations.draw('etcdProbe'))
   }
@@ -245,12 +260,12 @@ export const createEtcd = (site: () => Site): Etcd => {
     alarms: () => alarms,
     memberOf,
     isConnected,
-    addMember: (name, peerURL, machine, isLearner = false) => {
+    addMember: (name, peerURLs, machine, isLearner = false) => {
       const { random } = site().schedule
       const member: Member = {
         id: random.hex(16),
         name,
-        peerURLs: [peerURL],
+        peerURLs: [peerURLs].flat(),
         isLearner,
         machine,
         running: false,
@@ -291,13 +306,17 @@ export const createEtcd = (site: () => Site): Etcd => {
     look,
     forfeit,
     view,
-    raiseAlarm: (memberID, alarm) => {
-      alarms.push({ memberID, alarm })
-      site().journal.write(members.find(m => m.id === memberID)?.machine?.name ?? '', 'alarm', alarm)
-    },
+    raiseAlarm: raise,
     disarm: () => {
       alarms.length = 0
+      // Who still has no space says so again at the next write.
+      if (members.some(isAtQuota)) site().schedule.after(site().durations.draw('react'), raiseWhereFull)
     },
+    fill: () => {
+      for (const member of members) if (member.machine) member.dbSize = etcdQuotaOf(member.machine.config)
+      raiseWhereFull()
+    },
+    isFull: () => alarms.some(({ alarm }) => alarm === 'NOSPACE') && members.some(isAtQuota),
     downgradeTarget: undefined,
     elect: () => {
       appoint(undefined)

@@ -22,6 +22,18 @@ export type MachineFaults = {
   kubeletNeverRegisters: boolean
   /** etcd of this machine does not start. */
   etcdNeverStarts: boolean
+  /** Every answer comes so much later, in milliseconds. */
+  slowMs: number
+  /** No more than so many bytes a second come through, each way. */
+  bytesPerSecond: number | undefined
+  /** The partition of images and data has no room: nothing can be pulled or uploaded. */
+  diskFull: boolean
+  /** The boot partition has no room for another kernel: every installer fails, and what runs goes on. */
+  bootPartitionFull: boolean
+  /** Its clock is ahead by so much, in milliseconds; behind where that is negative. `setClock` of the world sets it. */
+  clockOffsetMs: number
+  /** No time server answers it: after a boot it waits for one. */
+  timeNeverSyncs: boolean
 }
 
 /** What is wrong with the rest of the world. */
@@ -43,14 +55,20 @@ const fine = (): MachineFaults => ({
   stopPodsMs: undefined,
   kubeletNeverRegisters: false,
   etcdNeverStarts: false,
+  slowMs: 0,
+  bytesPerSecond: undefined,
+  diskFull: false,
+  bootPartitionFull: false,
+  clockOffsetMs: 0,
+  timeNeverSyncs: false,
 })
 
 export const createFaults = (): Faults => {
-  const machines = new Map<string, MachineFaults>()
+  const machines = new Map<Machine, MachineFaults>()
   return {
     of: machine => {
-      const found = machines.get(machine.name) ?? fine()
-      machines.set(machine.name, found)
+      const found = machines.get(machine) ?? fine()
+      machines.set(machine, found)
       return found
     },
     apiDownUntil: 0,

@@ -1,3 +1,4 @@
+import { waitForCertificate } from './certificates.ts'
 import type { Machine } from './machine.ts'
 import { setStage, versionOf } from './machine.ts'
 import { isAtLeast } from './releases.ts'
@@ -11,7 +12,11 @@ import { moment } from './phases.ts'
 const apidComesLate = (machine: Machine): boolean => machine.config === '' && !isAtLeast(versionOf(machine), 1, 13)
 
 const startEarly = (site: Site, machine: Machine): void => {
-  for (const id of earlyServices(machine)) if (id !== 'apid' || !apidComesLate(machine)) startService(site, machine, id)
+  for (const id of earlyServices(machine)) {
+    if (id !== 'apid') startService(site, machine, id)
+    else if (!machine.apid) waitForCertificate(site, machine)
+    else if (!apidComesLate(machine)) startService(site, machine, id)
+  }
 }
 
 /** Without a configuration the machine waits here for one, in maintenance mode. */

@@ -13,6 +13,9 @@ import type { Ends } from './stream.ts'
 import { openStream } from './stream.ts'
 import type { Cancel } from './time.ts'
 
+/** As the kernel says it. */
+const NO_SPACE = 'no space left on device'
+
 /** The name under which an image lies in the machine's containerd. */
 const stored = (image: string): string => withoutDigest(image)
 
@@ -32,7 +35,12 @@ export const pullImage = (site: Site, machine: Machine, image: string, ends: End
       stream.end(refuse('NotFound', `failed to pull image "${image}": failed to resolve reference "${image}": ${image}: not found`))
       return
     }
-    machine.images.set(stored(image), installer)
+    if (site.faults.of(machine).diskFull && !machine.images.has(stored(image))) {
+      site.journal.write(machine.name, 'pull-failed', `${image}: no space left on device`)
+      stream.end(refuse('Unknown', `failed to pull image "${image}": failed to copy: failed to send write: ${NO_SPACE}`))
+      return
+    }
+    if (installer) machine.images.set(stored(image), installer)
     site.journal.write(machine.name, 'pulled', image)
     stream.end(answer(isAtLeast(versionOf(machine), 1, 13) ? site.registry.pinned(image) : image))
   })
@@ -90,7 +98,9 @@ export const runInstaller = (
   })
   at(0.3, () => ends.line('updating EFI bootloader'))
   at(0.6, () => {
-    const fault = site.faults.of(machine).installer
+    const { installer: fault, bootPartitionFull } = site.faults.of(machine)
+    if (bootPartitionFull)
+      return over(isAtLeast(version, 1, 14) ? 6 : 1, [`failed to install: write /boot/EFI/Linux/Talos-${version}.efi: ${NO_SPACE}`])
     if (!fault || fault.times <= 0) return ends.line(`writing ${version} to the boot partition`)
     fault.times--
     over(fault.exitCode, fault.lines)

@@ -1,4 +1,5 @@
 import type { MachineStage } from '../ports/talos.ts'
+import type { ServerCertificate } from './certificates.ts'
 import type { Installer } from './images.ts'
 import type { Component, ProgramConfig } from './kubernetes-config.ts'
 import type { EventRing } from './machine-events.ts'
@@ -50,6 +51,8 @@ export type Machine = {
   /** As the machine spells it, perhaps in upper case. */
   readonly hostname: string
   addresses: string[]
+  /** Those that it comes back with from its next boot, where they are others. */
+  nextAddresses: readonly string[] | undefined
   readonly platform: string
   readonly arch: string
   /** What the system disk holds. */
@@ -78,6 +81,8 @@ export type Machine = {
   cut: boolean
   /** apid accepts calls. */
   apid: boolean
+  /** What apid shows; undefined where it shows one of its own making, to everybody. */
+  certificate: ServerCertificate | undefined
   life: number
   bootID: string
   /** Milliseconds since 1970. */
@@ -85,6 +90,8 @@ export type Machine = {
   stage: MachineStage
   sequence: RunningSequence | undefined
   readonly services: Map<string, Service>
+  /** No time server has answered it in this life. */
+  waitsForTime: boolean
   /** The kubelet process runs. */
   kubelet: boolean
   /** What its kubelet was started with last. */
@@ -124,6 +131,7 @@ export const createMachine = (options: MachineOptions): Machine => ({
   nodeID: options.nodeID,
   hostname: options.hostname,
   addresses: [...options.addresses],
+  nextAddresses: undefined,
   platform: options.platform,
   arch: 'amd64',
   disk: createDisk(options.slot),
@@ -140,12 +148,14 @@ export const createMachine = (options: MachineOptions): Machine => ({
   powered: true,
   cut: false,
   apid: false,
+  certificate: undefined,
   life: 0,
   bootID: '',
   bootedAt: 0,
   stage: 'unknown',
   sequence: undefined,
   services: new Map(),
+  waitsForTime: false,
   kubelet: false,
   kubeletRun: { image: '', rendered: '' },
   staticPods: false,
@@ -176,7 +186,7 @@ const nodeReadyStatus = (site: Site, machine: Machine): string | undefined => {
 /** The conditions of MachineStatus that do not hold, `name: reason`. Looked at only while booting and running: elsewhere Talos says none. */
 export const unmetConditions = (site: Site, machine: Machine): readonly string[] => {
   if (machine.stage !== 'booting' && machine.stage !== 'running') return []
-  const unmet: string[] = []
+  const unmet: string[] = machine.waitsForTime ? ['time: time is not synced'] : []
   const services: string[] = []
   for (const id of requiredServices(machine)) {
     const service = machine.services.get(id)

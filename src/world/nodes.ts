@@ -14,6 +14,8 @@ const TALOS_CORDON = 'talos.dev/cordoned'
 
 export type Nodes = {
   readonly of: (machine: Machine) => KubeObject | undefined
+  /** The Node is this machine's: nobody else of that name wrote it after it. */
+  readonly isOf: (machine: Machine) => boolean
   readonly isReady: (name: string) => boolean
   /** Whether pods may be placed there. */
   readonly isSchedulable: (name: string) => boolean
@@ -51,6 +53,10 @@ const AT_EASE = [
   ['PIDPressure', 'KubeletHasSufficientPID', 'kubelet has sufficient PID available'],
 ].map(([type = '', reason, message]) => ({ type, status: 'False', reason, message }))
 
+const DISK_FULL = { type: 'DiskPressure', status: 'True', reason: 'KubeletHasDiskPressure', message: 'kubelet has disk pressure' } as const
+/** How often a kubelet looks at its disk. */
+const HOUSEKEEPING_MS = 10_000
+
 const READY = { type: 'Ready', status: 'True', reason: 'KubeletReady', message: 'kubelet is posting ready status' } as const
 const NOT_READY = {
   type: 'Ready',
@@ -67,8 +73,10 @@ const UNKNOWN = { type: 'Ready', status: 'Unknown', reason: 'NodeStatusUnknown',
 export const createNodes = (site: Site, api: ApiServer): Nodes => {
   const { store, schedule, durations, journal } = site
   /** When each machine's kubelet was heard of last. */
-  const lastDown = new Map<string, number>()
+  const lastDown = new Map<Machine, number>()
   const applied = new WeakMap<Machine, string>()
+  /** By the name of the Node: where two machines have one name, whoever wrote last. */
+  const lastWriter = new Map<string, Machine>()
 
   const setReady = (machine: Machine, condition: Parameters<typeof withCondition>[2]): void => {
     const before = conditionOf(store.get(RESOURCE.nodes, '', machine.name), 'Ready')?.status
@@ -89,6 +97,7 @@ export const createNodes = (site: Site, api: ApiServer): Nodes => {
   }
 
   const create = (machine: Machine): void => {
+    lastWriter.set(machine.name, machine)
     const labels = {
       'beta.kubernetes.io/arch': machine.arch,
       'beta.kubernetes.io/os': 'linux',
@@ -114,6 +123,7 @@ export const createNodes = (site: Site, api: ApiServer): Nodes => {
   }
 
   const writeWhatItIs = (machine: Machine): void => {
+    lastWriter.set(machine.name, machine)
     change(store, RESOURCE.nodes, '', machine.name, node => ({
       ...node,
       status: { ...(node.status as object), addresses: addressesOf(machine), nodeInfo: nodeInfo(site, machine) },
@@ -139,6 +149,17 @@ export const createNodes = (site: Site, api: ApiServer): Nodes => {
     api.whenAvailable(() => {
       if (machine.kubelet && !machine.cut) setReady(machine, READY)
     })
+
+  const reportDisk = (machine: Machine): void => {
+    if (!machine.kubelet || machine.cut) return
+    const isFull = site.faults.of(machine).diskFull
+    const condition = isFull ? DISK_FULL : AT_EASE.find(({ type }) => type === DISK_FULL.type)
+    if (!condition) return
+    change(store, RESOURCE.nodes, '', machine.name, node => ({
+      ...node,
+      status: { ...(node.status as object), conditions: withCondition(node, schedule.now(), condition) },
+    }))
+  }
 
   const cordonByTalos = (machine: Machine, on: boolean): void =>
     api.whenAvailable(() => {
@@ -177,14 +198,15 @@ export const createNodes = (site: Site, api: ApiServer): Nodes => {
       if (wished === applied.get(machine)) return
       later(site, machine, durations.draw('react'), () => api.whenAvailable(() => applyWishes(machine)))
     }
+    if (what === 'disk') later(site, machine, durations.fixed(HOUSEKEEPING_MS), () => api.whenAvailable(() => reportDisk(machine)))
     if (what === 'kubelet-down') {
       const missed = schedule.now()
-      lastDown.set(machine.name, missed)
+      lastDown.set(machine, missed)
       schedule.after(durations.draw('nodeMonitorGrace'), () => {
         const heard = machine.kubelet && !machine.cut && machine.powered
-        if (heard || missed !== lastDown.get(machine.name)) return
+        if (heard || missed !== lastDown.get(machine)) return
         api.whenAvailable(() => {
-          if (!machine.kubelet || machine.cut) setReady(machine, UNKNOWN)
+          if ((!machine.kubelet || machine.cut) && nodes.isOf(machine)) setReady(machine, UNKNOWN)
         })
       })
     }
@@ -193,10 +215,12 @@ export const createNodes = (site: Site, api: ApiServer): Nodes => {
       if (machine.stage === 'running') cordonByTalos(machine, false)
     }
   })
-  return {
+  const nodes: Nodes = {
     of: machine => store.get(RESOURCE.nodes, '', machine.name),
+    isOf: machine => (lastWriter.get(machine.name) ?? machine) === machine,
     isReady: name => conditionOf(store.get(RESOURCE.nodes, '', name), 'Ready')?.status === 'True',
     isSchedulable: name => (store.get(RESOURCE.nodes, '', name)?.spec as NodeSpec | undefined)?.unschedulable !== true,
     create,
   }
+  return nodes
 }

@@ -21,6 +21,11 @@ export type Change =
   /** The machine configuration, the one that runs or the one on the disk. */
   | 'config'
   | 'meta'
+  /** What it shows on its port. */
+  | 'certificate'
+  | 'addresses'
+  /** Its disk is full, or no longer. */
+  | 'disk'
 
 /** The ground that all actors of one world stand on. */
 export type Site = {

@@ -187,7 +187,7 @@ export const keepWorkloads = (site: Site, api: ApiServer, nodes: Nodes): { reado
   const keepMirrors = (): void => {
     for (const machine of machines) {
       const node = nodes.of(machine)
-      if (node && machine.role === 'controlplane' && machine.staticPods && machine.kubelet && !machine.cut)
+      if (node && machine.role === 'controlplane' && machine.staticPods && machine.kubelet && !machine.cut && nodes.isOf(machine))
         keepMirrorsOf(site, machine, node.metadata.uid)
     }
   }

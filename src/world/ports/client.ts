@@ -16,6 +16,9 @@ export type Client = {
   ) => Promise<Result<T>>
 }
 
+/** What the API server says of every write while etcd has no space. */
+const NO_SPACE = failed('busy', 'kubernetes: 500 Internal Server Error: etcdserver: mvcc: database space exceeded')
+
 export const createClient = (world: World, name: string): Client => {
   let alive = true
   const killed = new Set<() => void>()
@@ -33,7 +36,15 @@ export const createClient = (world: World, name: string): Client => {
       for (const run of killed) run()
       killed.clear()
     },
-    call: (what, effect) => world.calls.perform({ client: name, changes: false, ...what }, () => alive, effect),
+    call: (what, effect) =>
+      world.calls.perform(
+        { client: name, changes: false, ...what },
+        () => alive,
+        () => {
+          const isStored = what.port === 'kube' || (what.port === 'home' && !world.homeOutside)
+          return isStored && what.changes && world.etcd.isFull() ? NO_SPACE : effect()
+        },
+      ),
   }
 }
 

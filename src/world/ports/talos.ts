@@ -15,6 +15,7 @@ import { META_FALLBACK, runningSlot } from '../slots.ts'
 import type { Ends } from '../stream.ts'
 import type { Cancel } from '../time.ts'
 import type { Client } from './client.ts'
+import { objectionIn } from './handshake.ts'
 
 /** A client certificate, as far as it decides anything here. */
 export type Credential = { readonly role: 'os:admin' | 'os:operator' | 'os:reader'; readonly expires: number }
@@ -106,7 +107,13 @@ export const createTalos = (world: World, client: Client, credential: Credential
       if (!reached.ok) return reached
       if (rank[credential.role] < rank[needs])
         return failed('forbidden', `${address}: ${name}: PermissionDenied: not authorized; the credential needs the role ${needs}`)
-      return run(reached.value)
+      const objection = objectionIn(world, reached.value, credential, `${address}: ${name}`)
+      if (objection) return objection
+      const answered = await run(reached.value)
+      const { slowMs } = site.faults.of(reached.value)
+      if (slowMs > 0) await after(Math.min(slowMs, DEADLINE_MS))
+      // Too late: whatever it was has happened.
+      return slowMs < DEADLINE_MS ? answered : failed('unreachable', `${address}: ${name}: deadline of 10s exceeded`)
     })
 
   /** A stream: ends by itself, when its caller cancels, or when its process is killed. */

@@ -33,7 +33,8 @@ export type Answer = { readonly code: number; readonly out: string; readonly err
 /** Runs a command to its end, or until it has said what was wanted of it. */
 export async function ask(place: Place, command: Command): Promise<Answer> {
   const args = command.run.split(' ').map(argument => argument.replaceAll(/@(\w+(-\d)?)/g, (_, name: string) => place.addresses[name]!))
-  const options = { cwd: place.home, env: { ...process.env, HOME: place.home, TALOSCONFIG: place.configs[command.as ?? 'admin'] } }
+  const env = { ...process.env, HOME: place.home, TALOSCONFIG: place.configs[command.as ?? 'admin'], EDITOR: command.editor }
+  const options = { cwd: place.home, env }
   const { code, out, err } = await (command.lines === undefined
     ? runToEnd(place.talosctl, args, options)
     : runForLines(place.talosctl, args, options, command.lines))
@@ -108,7 +109,8 @@ export function normal(text: string, { addresses }: Place): string {
 const folder = join(import.meta.dirname, '..', '..', 'realtalos', 'recorded')
 const fileOf = (topic: string): string => join(folder, `${topic.replaceAll(' ', '-')}.txt`)
 
-const headOf = ({ run, as }: Command): string => `${as ? `(${as}) ` : ''}$ talosctl ${run}`
+const headOf = ({ run, as, editor }: Command): string =>
+  `${as ? `(${as}) ` : ''}$ ${editor === undefined ? '' : `EDITOR='${editor}' `}talosctl ${run}`
 
 /** An answer as it is recorded. A later command may be the same again: then it counts by its place. */
 export function written(command: Command, { code, out, err }: Answer): string {

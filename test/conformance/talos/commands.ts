@@ -9,6 +9,8 @@ export type Command = {
   readonly run: string
   /** Default: admin. */
   readonly as?: Person
+  /** What EDITOR is, for `edit`. */
+  readonly editor?: string
   /** Its lines come in no fixed order. */
   readonly sorted?: true
   /** Goes on by itself: is ended after so many lines. */
@@ -31,6 +33,33 @@ const build = cut(/(?<=(SHA|Built|Go version):).*/g)
 const lookup = cut(/(?<=lookup [\w.-]+)(: no such host| on \S+: \w+ udp .*)/g)
 const headOnly = (text: string): string => text.split('\n')[0] ?? ''
 const sizes = cut(/\b\d+(\.\d+)? [kM]?B\b( \([\d.]+%\))?/g, /(?<=  )\d+(?=  )/g, /\b3\.[5-7]\.\d+\b/g)
+
+const secrets = cut(/(?<=\b(ca|crt|key): )\S+/g)
+/** Lines of that kind that follow each other come in no fixed order. */
+const anyOrder =
+  (kind: RegExp) =>
+  (text: string): string => {
+    const runs: string[][] = []
+    for (const line of text.split('\n')) {
+      const last = runs.at(-1)
+      if (last && kind.test(line) && kind.test(last[0]!)) last.push(line)
+      else runs.push([line])
+    }
+    return runs.flatMap(run => run.toSorted()).join('\n')
+  }
+const upgradePlan = (text: string): string => cut(/(?<=bootstrap-token-)\w+/g)(anyOrder(/^> "/)(text))
+const rotationPlan = (text: string): string => secrets(anyOrder(/^  - .*: OK/)(text))
+/** Not what is seen between the beginning and the end of a check. */
+const checks = (text: string): string =>
+  text
+    .split('\n')
+    .filter(line => !/^(\t|waiting for )/.test(line) || /: (\.\.\.|OK|SKIP)$/.test(line))
+    .join('\n')
+const allNodes = '--control-plane-nodes @cp-1,@cp-2,@cp-3 --worker-nodes @wk-1'
+const noKubernetes = 'there is no Kubernetes behind the simulated machines'
+const noProxy = 'real machines run without kube-proxy here, simulated ones with it'
+/** Keeps what it is to edit as a file. */
+const keep = 'keep() { cp "$1" config.yaml; }; keep'
 
 const get = (type: string, more: Partial<Command> = {}): readonly Command[] => [
   { run: `-n @cp-1 get ${type}`, ...more },
@@ -81,6 +110,13 @@ export const commands: Readonly<Record<string, readonly Command[]>> = {
     { run: '-n @cp-1,@wk-1 get machinestatus', sorted: true },
     { run: '-n @wk-1 get member cp-2 -o yaml' },
     { run: '-n @cp-1 get machineconfig' },
+    { run: '-n @cp-1 get mc' },
+    { run: '-n @cp-1 get mc v1alpha1' },
+    { run: '-n @cp-1,@cp-2,@wk-1 get mc persistent', sorted: true },
+    { run: '-n @cp-1,@cp-2,@cp-3,@wk-1 get machinetype', sorted: true },
+    { run: '-n @cp-1,@nobody get machinetype' },
+    { run: '-n @nobody get members' },
+    { run: '-e @cp-2 -n @wk-1 get machinetype' },
     { run: '-n @cp-1 get bootids' },
     { run: '-n @cp-1 get nosuch' },
     { run: '-n @cp-1 get members nosuch' },
@@ -88,6 +124,42 @@ export const commands: Readonly<Record<string, readonly Command[]>> = {
     { run: '-n @cp-1 get members --watch', lines: 5, sorted: true },
     { run: '-n @cp-1 get machinestatus machine --watch -o yaml', lines: 16 },
     { run: '-n @cp-1,@wk-1 get machinetype --watch', lines: 3, sorted: true },
+  ],
+  cluster: [
+    { run: '-n @cp-1 health --wait-timeout 45s', see: checks, apart: noProxy },
+    { run: `-n @cp-1 health --wait-timeout 45s ${allNodes}`, see: checks, apart: noProxy },
+    { run: '-n @wk-1 health --wait-timeout 3s', see: checks },
+    { run: '-n @cp-1,@cp-2 health --wait-timeout 3s', see: headOnly },
+    { as: 'reader', run: '-n @cp-1 health --wait-timeout 10s', see: checks, apart: 'their server asks Kubernetes as itself' },
+    { as: 'backup', run: '-n @cp-1 health --wait-timeout 45s', see: checks },
+    { run: '-n @cp-1 health --server=false --wait-timeout 20s', see: checks, apart: noKubernetes },
+    { run: `-n @cp-1 health --server=false --wait-timeout 20s ${allNodes}`, see: checks, apart: noKubernetes },
+    {
+      run: '-n @cp-1 health --server=false --wait-timeout 3s --control-plane-nodes @cp-1,@cp-2 --worker-nodes @wk-1',
+      see: cut(/(?<=etcd member ips )\[[^\]]*\]/g),
+    },
+    { run: '-n @cp-1 upgrade-k8s --dry-run --to 1.35.4', see: upgradePlan, apart: noKubernetes },
+    { run: '-n @cp-1 upgrade-k8s --dry-run --to 1.35.5 --pre-pull-images=false', see: upgradePlan, apart: noKubernetes },
+    { run: '-n @cp-1 upgrade-k8s --dry-run --to 1.35.5', see: upgradePlan, apart: noKubernetes },
+    { run: '-n @cp-1 upgrade-k8s --dry-run --to 1.35.5 --pre-pull-images=false --upgrade-kubelet=false', see: upgradePlan, apart: noKubernetes },
+    { run: '-n @cp-1 upgrade-k8s --dry-run --to 1.34.0', see: upgradePlan, apart: noKubernetes },
+    { run: '-n @cp-1 upgrade-k8s --dry-run --to 1.36.0', see: upgradePlan, apart: noKubernetes },
+    { run: '-n @cp-1 upgrade-k8s --dry-run --to 1.37.0', see: upgradePlan, apart: noKubernetes },
+    { run: '-n @wk-1 upgrade-k8s --dry-run --to 1.35.5', see: upgradePlan },
+    { run: '-n @cp-1,@cp-2 upgrade-k8s --dry-run', see: headOnly },
+    { as: 'reader', run: '-n @cp-1 upgrade-k8s --dry-run --to 1.35.5' },
+    { run: '-n @cp-1 rotate-ca --dry-run', see: rotationPlan },
+    { run: '-n @cp-1 rotate-ca --dry-run --kubernetes=false', see: rotationPlan },
+    { run: '-n @cp-1 rotate-ca --dry-run --talos=false', see: rotationPlan },
+    { run: `-n @cp-1 rotate-ca --dry-run --talos=false ${allNodes}`, see: rotationPlan },
+    { run: '-n @wk-1 rotate-ca --dry-run', see: rotationPlan },
+    { as: 'reader', run: '-n @cp-1 rotate-ca --dry-run', see: rotationPlan },
+    { as: 'operator', run: '-n @cp-1 rotate-ca --dry-run --talos=false', see: rotationPlan },
+    { as: 'operator', run: 'config info', see: cut(/(?<=Certificate expires: ).*/g) },
+    { as: 'operator', run: 'config contexts' },
+    { run: 'image default' },
+    // Of machines that talosctl itself made: no machine is asked.
+    { run: 'cluster show --provisioner qemu --name nosuch --state nosuch' },
   ],
   services: [
     { run: '-n @cp-1,@wk-1 services', sorted: true },
@@ -162,6 +234,8 @@ export const commands: Readonly<Record<string, readonly Command[]>> = {
     { run: '-e @cp-1 -n cp-2 version', see: text => lookup(build(text)) },
     { run: '-e @nobody,@cp-1 -n @cp-1 version', see: build },
     { run: '-e @wk-1 -n @wk-1 version', see: build },
+    { run: '-e @cp-2 -n @cp-1 version', see: build },
+    { run: '-e @cp-3 -n @cp-1,@cp-2,@wk-1 version --short', sorted: true, see: build },
   ],
   configuration: [
     {
@@ -173,11 +247,11 @@ export const commands: Readonly<Record<string, readonly Command[]>> = {
     { run: '-n @cp-2 patch mc --mode no-reboot -p {"machine":{"install":{"image":"example.com/installer:v1.12.3"}}}' },
     { run: '-n @cp-2 patch mc --mode staged -p {"machine":{"install":{"image":"example.com/installer:v1.12.4"}}}' },
     { run: '-n @cp-2 patch mc --mode no-reboot -p {"machine":{"install":{"image":"example.com/installer:v1.12.5"}}}' },
-    { run: '-n @cp-2 patch mc --mode try --timeout 1s -p {"machine":{"nodeLabels":{"example.org/a":"one"}}}' },
+    { run: '-n @cp-2 patch mc --mode try --timeout 1s -p {"machine":{"install":{"image":"example.com/installer:v1.12.0"}}}' },
     { run: '-n @cp-2 patch mc --mode no-reboot -p {"machine":{"env":{"EXAMPLE":"one"}}}', see: cut(/diff:[^]*/g) },
     { run: '-n @cp-2 patch mc --dry-run -p {"machine":{"env":{"EXAMPLE":"one"}}}', see: cut(/Config diff:[^]*/g) },
     {
-      run: '-n @cp-2 patch mc -p {"machine":{"type":"worker"}}',
+      run: '-n @cp-2 patch mc --dry-run -p {"machine":{"type":"worker"}}',
       apart: 'a simulated machine keeps its type, and has no keys in its configuration that a worker must not have',
     },
     { run: '-n @cp-2 patch mc -p {"machine":{"nosuch":1}}' },
@@ -188,6 +262,26 @@ export const commands: Readonly<Record<string, readonly Command[]>> = {
     },
     { run: '-n @cp-2,@cp-3 patch mc -p {"machine":{"install":{"image":"example.com/installer:v1.12.6"}}}', sorted: true },
     { run: '-n @cp-2 get machineconfig' },
+    { run: '-n @cp-2 edit mc', editor: 'true' },
+    { run: '-n @cp-2,@cp-3 edit mc', editor: 'true' },
+    { run: '-n @cp-2 edit mc', editor: 'truncate -s 0' },
+    { run: '-n @cp-2 edit mc', editor: 'false', see: cut(/\/\S+/g) },
+    { run: '-n @cp-2 edit mc --dry-run', editor: 'sed -i s|installer:v1.12.6|installer:v1.12.7|', see: cut(/Config diff:[^]*/g) },
+    { run: '-n @cp-2 edit mc', editor: 'sed -i s|installer:v1.12.6|installer:v1.12.7|' },
+    { run: '-n @cp-2 edit mc --mode no-reboot', editor: 'sed -i s|installer:v1.12.7|installer:v1.12.8|' },
+    { run: '-n @cp-2 edit mc --mode staged', editor: 'sed -i s|installer:v1.12.8|installer:v1.12.9|' },
+    { run: '-n @cp-2 edit mc', editor: 'sed -i s|^debug:|nosuch:|', see: cut(/(?<=stored to ").*(?=")/g) },
+    { run: '-n @cp-2 edit members', editor: 'true' },
+    { as: 'operator', run: '-n @cp-2 edit mc', editor: 'true' },
+    { run: '-n @cp-2 edit mc', editor: keep },
+    { run: '-n @cp-2 apply-config -f config.yaml' },
+    { run: '-n @cp-2 apply-config -f config.yaml --mode no-reboot' },
+    { run: '-n @cp-2 apply-config -f config.yaml --mode staged' },
+    { run: '-n @cp-2 apply-config -f config.yaml --mode try --timeout 1s' },
+    { run: '-n @cp-2 apply-config -f config.yaml --mode auto --dry-run' },
+    { run: '-n @cp-2 apply-config -f config.yaml --mode reboot --dry-run' },
+    { run: '-n @cp-2 apply-config -f nosuch.yaml' },
+    { as: 'reader', run: '-n @cp-2 apply-config -f config.yaml' },
     // As it was, for whoever comes next.
     { run: '-n @cp-2,@cp-3 patch mc -p {"machine":{"install":{"image":"ghcr.io/siderolabs/installer:v1.12.1"}}}', sorted: true },
   ],
