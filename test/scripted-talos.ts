@@ -42,10 +42,10 @@ export class Refusal extends Error {
 
 type Methods<S extends DescService> = S['method']
 type Answer<M extends DescMethod> = MessageInitShape<M['output']>
-/** A unary method answers one message, a stream yields many. Requests are as they came. */
+/** A unary method answers one message, a stream yields many. Requests are as they came; `node` is whom the call is to be passed on to. */
 export type Handlers<S extends DescService> = {
   readonly [K in keyof Methods<S>]?: Methods<S>[K] extends { methodKind: 'unary' }
-    ? (request: any) => Answer<Methods<S>[K]> | Promise<Answer<Methods<S>[K]>>
+    ? (request: any, node?: string) => Answer<Methods<S>[K]> | Promise<Answer<Methods<S>[K]>>
     : (request: any) => AsyncIterable<Answer<Methods<S>[K]>>
 }
 export type Served = { readonly service: DescService; readonly handlers: Record<string, unknown> }
@@ -131,13 +131,16 @@ export async function startTalos(options: {
   return { address: `127.0.0.1:${port}`, port, stop: () => server.forceShutdown() }
 }
 
-type UnaryHandler = (request: unknown) => unknown
+type UnaryHandler = (request: unknown, node?: string) => unknown
 type StreamHandler = (request: unknown) => AsyncIterable<any>
 
 function unary(method: DescMethod, handler: UnaryHandler) {
   const answered = async (call: ServerUnaryCall<unknown, unknown>, answer: sendUnaryData<unknown>) => {
     try {
-      answer(null, create(method.output, (await handler(call.request)) as MessageInitShape<DescMessage>))
+      answer(
+        null,
+        create(method.output, (await handler(call.request, call.metadata.get('node')[0]?.toString())) as MessageInitShape<DescMessage>),
+      )
     } catch (error) {
       answer(refusalOf(error))
     }

@@ -168,7 +168,7 @@ describe('an end in time', () => {
     const passage = await startPassage(machine.port)
     onTestFinished(passage.stop)
     const calls = await callsWith(admin)
-    const slow = calls.unary(passage.address, method.etcdStatus, {}, { deadlineMs: 400 })
+    const slow = calls.unary(passage.address, method.etcdStatus, {}, { deadlineMs: 3_000 })
     expect(await calls.unary(passage.address, method.version, {})).toMatchObject({ ok: true })
     expect(await slow).toMatchObject({ ok: false, fault: { kind: 'unreachable' } })
     expect(passage.open()).toBe(1)
@@ -208,12 +208,12 @@ describe('an end in time', () => {
       }),
     ])
     const reports: CallReport[] = []
-    const calls = await callsWith(admin, { probeMs: 30, reports })
+    const calls = await callsWith(admin, { probeMs: 250, reports })
     const running = calls.stream(machine.address, LifecycleService.method.upgrade, {}, () => {}, { deadlineMs: 600_000 })
-    await vi.waitFor(() => expect(reports.filter(({ code }) => code === 0).length).toBeGreaterThan(4))
+    await vi.waitFor(() => expect(reports.filter(({ code }) => code === 0).length).toBeGreaterThan(4), { timeout: 15_000 })
     finish()
     expect(await running).toMatchObject({ ok: true })
-  })
+  }, 20_000)
 })
 
 test('a cancellation ends the call, and one that came before starts none', async () => {

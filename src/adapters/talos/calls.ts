@@ -25,6 +25,8 @@ export type CallOptions = {
   readonly cancellation?: Cancellation
   /** What the call is about, for messages: `MachineStatuses.runtime.talos.dev/machine`. */
   readonly subject?: string
+  /** The machine that is asked passes the call on to this one, a host without a port, and its answer back. Control planes do. */
+  readonly node?: string
 }
 
 type Each<O extends DescMessage> = (message: MessageShape<O>) => void | 'stop' | Promise<void | 'stop'>
@@ -88,8 +90,9 @@ type Line = Channel & {
 }
 
 type Ended<T> = (outcome: { readonly value: T } | { readonly failure: CallFailure }) => void
+type Sent = { readonly deadline: Date; readonly metadata: Metadata }
 /** Starts the call on the wire; the answer cancels it. */
-type Begin<T> = (line: Line, deadline: Date, heard: () => void, ended: Ended<T>) => () => void
+type Begin<T> = (line: Line, sent: Sent, heard: () => void, ended: Ended<T>) => () => void
 
 export function talosCalls(options: CallsOptions): Calls {
   const { clock, credentialExpires, credentialBegins } = options
@@ -123,7 +126,7 @@ export function talosCalls(options: CallsOptions): Calls {
     line: Line,
     method: string,
     begin: Begin<T>,
-    { deadlineMs = usualDeadlineMs, cancellation }: CallOptions,
+    { deadlineMs = usualDeadlineMs, cancellation, node }: CallOptions,
   ): Promise<Result<T>> {
     return new Promise(resolve => {
       const startedAt = clock.monotonic()
@@ -155,7 +158,9 @@ export function talosCalls(options: CallsOptions): Calls {
       }
       const destroy = () => abort(status.CANCELLED, { ok: false, fault: faultAt(site, 'cancelled', 'stopped by us') })
       line.running.add(destroy)
-      cancel = begin(line, new Date(Date.now() + deadlineMs), heard, outcome => {
+      const metadata = new Metadata()
+      if (node !== undefined) metadata.set('node', node)
+      cancel = begin(line, { deadline: new Date(Date.now() + deadlineMs), metadata }, heard, outcome => {
         if ('value' in outcome) {
           heard()
           return settle(status.OK, ok(outcome.value))
@@ -277,13 +282,13 @@ function beginUnary<I extends DescMessage, O extends DescMessage>(
   request: MessageShape<I>,
 ): Begin<MessageShape<O>> {
   const { path, requestSerialize, responseDeserialize } = grpcMethod(method)
-  return (line, deadline, _heard, ended) => {
+  return (line, { deadline, metadata }, _heard, ended) => {
     const running = line.client.makeUnaryRequest(
       path,
       requestSerialize,
       responseDeserialize,
       request,
-      new Metadata(),
+      metadata,
       { deadline },
       (error, answer) => {
         ended(error || answer === undefined ? { failure: failureOf(error) } : { value: answer })
@@ -299,8 +304,8 @@ function beginStream<I extends DescMessage, O extends DescMessage>(
   each: Each<O>,
 ): Begin<void> {
   const { path, requestSerialize, responseDeserialize } = grpcMethod(method)
-  return (line, deadline, heard, ended) => {
-    const running = line.client.makeServerStreamRequest(path, requestSerialize, responseDeserialize, request, new Metadata(), { deadline })
+  return (line, { deadline, metadata }, heard, ended) => {
+    const running = line.client.makeServerStreamRequest(path, requestSerialize, responseDeserialize, request, metadata, { deadline })
     let isOver = false
     let failure: CallFailure | undefined
     const leave = () => {
