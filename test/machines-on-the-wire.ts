@@ -4,6 +4,7 @@ import { type CallOptions, type ChannelCredentials, Client, credentials, Metadat
 import { grpcMethod } from '../proto/grpc.ts'
 import {
   type CertificateAndKey,
+  createKubernetesCa,
   createTalosCa,
   createTalosClient,
   createTalosServer,
@@ -12,6 +13,7 @@ import {
 } from '../src/adapters/pki/talos-pki.ts'
 import { writeTalosconfig } from '../src/adapters/talos/talosconfig.ts'
 import type { Access } from '../src/talossim/call.ts'
+import type { MachinesPki } from '../src/talossim/entrance.ts'
 import { serveMachines } from '../src/talossim/serve-machines.ts'
 import { createWorld, type World, type WorldOptions } from '../src/world/cluster.ts'
 
@@ -46,19 +48,21 @@ export async function startMachines(
   const world = createWorld({ start: Date.now(), ...options, addresses: address })
   const validity = validFor(new Date(Date.now() - hourMs), 48)
   const ca = await createTalosCa({ from: validity.notBefore })
-  const certificates: Record<string, CertificateAndKey> = {}
-  for (const { name, addresses } of world.machines)
-    certificates[name] = await createTalosServer({ ca, commonName: name, hosts: addresses, validity })
+  const certify: MachinesPki['certify'] = ({ name, hosts, notBefore, notAfter }) =>
+    createTalosServer({ ca, commonName: name, hosts, validity: { notBefore, notAfter } })
   const nobody = await createTalosCa({ from: validity.notBefore })
   const maintenance = await createTalosServer({ ca: nobody, commonName: 'maintenance-service.talos.dev', hosts: [], validity })
+  const p256 = (organization?: string) =>
+    createKubernetesCa({ from: validity.notBefore, ...(organization === undefined ? {} : { organization }) })
   const access: Access = {
+    authorities: { talos: ca, kubernetes: await p256(), etcd: await p256('etcd'), aggregator: await p256('') },
     talosClient: async (roles, ttlMs) => ({
       ca: ca.crt,
       ...(await createTalosClient({ ca, roles, validity: validFor(new Date(), ttlMs / hourMs) })),
     }),
     ...(options.kubernetesAdmin ? { kubernetesAdmin: options.kubernetesAdmin } : {}),
   }
-  const served = await serveMachines({ world, access, pki: { acceptedCAs: ca.crt, certificates, maintenance } })
+  const served = await serveMachines({ world, access, pki: { acceptedCAs: ca.crt, certify, maintenance } })
 
   let last = Date.now()
   const timer = setInterval(() => {

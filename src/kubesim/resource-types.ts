@@ -93,6 +93,8 @@ export const BUILT_IN: readonly ResourceType[] = [
   builtIn('leases', 'Lease', { group: 'coordination.k8s.io' }),
   builtIn('events', 'Event', { group: 'events.k8s.io', names: ['ev'], shelf: 'events' }),
   builtIn('poddisruptionbudgets', 'PodDisruptionBudget', { group: 'policy', names: ['pdb'], status: true, generation: true }),
+  builtIn('clusterrolebindings', 'ClusterRoleBinding', { group: 'rbac.authorization.k8s.io', cluster: true }),
+  builtIn('clusterroles', 'ClusterRole', { group: 'rbac.authorization.k8s.io', cluster: true }),
   builtIn('volumeattachments', 'VolumeAttachment', { group: 'storage.k8s.io', cluster: true, status: true }),
 ]
 

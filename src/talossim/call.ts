@@ -17,9 +17,20 @@ export type Access = {
   readonly kubernetesAdmin?: () => Promise<(Credentials & { readonly server: string }) | undefined>
   /** A client of the Talos API. */
   readonly talosClient?: (roles: readonly string[], ttlMs: number) => Promise<Credentials>
+  /** What the machines show of their roots of trust. Without it they show none. */
+  readonly authorities?: Authorities
 }
 
-export type Credentials = { readonly ca: string; readonly crt: string; readonly key: string }
+export type KeyPair = { readonly crt: string; readonly key: string }
+
+export type Authorities = {
+  readonly talos: KeyPair
+  readonly kubernetes?: KeyPair
+  readonly etcd?: KeyPair
+  readonly aggregator?: KeyPair
+}
+
+export type Credentials = KeyPair & { readonly ca: string }
 
 /** What all machines' servers share. */
 export type Ground = {

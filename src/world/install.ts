@@ -30,7 +30,7 @@ export const pullImage = (site: Site, machine: Machine, image: string, ends: End
   const cancelHalf = later(site, machine, total / 2, () => stream.line(`pulling ${image}: 50%`))
   const cancel = later(site, machine, total, () => {
     const installer = site.registry.find(image)
-    if (!installer) {
+    if (!installer && !site.registry.hasProgram(image)) {
       site.journal.write(machine.name, 'pull-failed', image)
       stream.end(refuse('NotFound', `failed to pull image "${image}": failed to resolve reference "${image}": ${image}: not found`))
       return

@@ -31,7 +31,17 @@ export const renderConfig = (facts: {
     `        endpoint: ${facts.endpoint}`,
     `    clusterName: ${facts.clusterName}`,
   ]
-  if (facts.role === 'controlplane') lines.push('    apiServer:', `        image: registry.k8s.io/kube-apiserver:${facts.kubernetes}`)
+  const program = (section: string, name: string): string[] => [
+    `    ${section}:`,
+    `        image: registry.k8s.io/${name}:${facts.kubernetes}`,
+  ]
+  if (facts.role === 'controlplane')
+    lines.push(
+      ...program('apiServer', 'kube-apiserver'),
+      ...program('controllerManager', 'kube-controller-manager'),
+      ...program('proxy', 'kube-proxy'),
+      ...program('scheduler', 'kube-scheduler'),
+    )
   if (facts.role === 'controlplane' && facts.etcdQuotaBytes !== undefined)
     lines.push('    etcd:', '        extraArgs:', `            quota-backend-bytes: "${facts.etcdQuotaBytes}"`)
   return `${lines.join('\n')}\n`

@@ -1,6 +1,7 @@
 import { RESOURCE, ensure } from './objects.ts'
 import type { Machine } from './machine.ts'
 import type { Site } from './site.ts'
+import type { Draft } from './store.ts'
 
 /** An application of the managed cluster. */
 export type Workload = {
@@ -33,32 +34,47 @@ const namespace = (site: Site, name: string): void =>
     status: { phase: 'Active' },
   })
 
-const daemon = (site: Site, name: string, labels: Record<string, string>, image: string): void =>
-  void ensure(site.store, RESOURCE.daemonSets, {
-    apiVersion: 'apps/v1',
-    kind: 'DaemonSet',
-    metadata: { name, namespace: 'kube-system', labels },
-    spec: {
-      selector: { matchLabels: labels },
-      template: { metadata: { labels }, spec: { hostNetwork: true, containers: [{ name, image }] } },
-    },
-  })
+/** What runs on every node. */
+export type Addon = { readonly name: string; readonly labels: Readonly<Record<string, string>>; readonly image: (site: Site) => string }
+
+export const FLANNEL: Addon = {
+  name: 'kube-flannel',
+  labels: { 'k8s-app': 'flannel', tier: 'node' },
+  image: () => 'ghcr.io/siderolabs/flannel:v0.28.5',
+}
+export const KUBE_PROXY: Addon = {
+  name: 'kube-proxy',
+  labels: { 'k8s-app': 'kube-proxy', tier: 'node' },
+  image: site => `registry.k8s.io/kube-proxy:${site.kubernetes()}`,
+}
+
+export const daemonSet = (site: Site, { name, labels, image }: Addon): Draft => ({
+  apiVersion: 'apps/v1',
+  kind: 'DaemonSet',
+  metadata: { name, namespace: 'kube-system', labels },
+  spec: {
+    selector: { matchLabels: labels },
+    template: { metadata: { labels }, spec: { hostNetwork: true, containers: [{ name, image: image(site) }] } },
+  },
+})
+
+const daemon = (site: Site, addon: Addon): void => void ensure(site.store, RESOURCE.daemonSets, daemonSet(site, addon))
 
 /** Namespaces and the network: Cilium, or Flannel as Talos brings it; kube-proxy unless Cilium replaces it. */
 export const installAddons = (site: Site, options: { readonly cilium: Cilium | undefined; readonly kubeProxy: boolean }): void => {
   for (const name of ['default', 'kube-system', 'kube-public', 'kube-node-lease', 'ichor-system']) namespace(site, name)
   const { cilium } = options
   if (cilium) {
-    daemon(site, 'cilium', { 'k8s-app': 'cilium' }, `quay.io/cilium/cilium:v${cilium.version.replace(/^v/, '')}`)
+    const image = `quay.io/cilium/cilium:v${cilium.version.replace(/^v/, '')}`
+    daemon(site, { name: 'cilium', labels: { 'k8s-app': 'cilium' }, image: () => image })
     ensure(site.store, RESOURCE.configMaps, {
       apiVersion: 'v1',
       kind: 'ConfigMap',
       metadata: { name: 'cilium-config', namespace: 'kube-system' },
       data: { 'kube-proxy-replacement': options.kubeProxy ? 'false' : 'true', ...cilium.config },
     })
-  } else daemon(site, 'kube-flannel', { 'k8s-app': 'flannel', tier: 'node' }, 'ghcr.io/siderolabs/flannel:v0.28.5')
-  if (options.kubeProxy)
-    daemon(site, 'kube-proxy', { 'k8s-app': 'kube-proxy', tier: 'node' }, `registry.k8s.io/kube-proxy:${site.kubernetes()}`)
+  } else daemon(site, FLANNEL)
+  if (options.kubeProxy) daemon(site, KUBE_PROXY)
 }
 
 export const installWorkload = (site: Site, workload: Workload, machines: readonly Machine[]): void => {

@@ -126,7 +126,7 @@ export const clusterKinds: readonly ResourceKind[] = [
     display: 'MachineConfig',
     namespace: 'config',
     owner: '',
-    isSensitive: true,
+    sensitiveSince: 0,
     since: 0,
     draw: (_, machine) => machineConfigs(machine),
   },

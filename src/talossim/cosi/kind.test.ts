@@ -1,7 +1,8 @@
 import { create } from '@bufbuild/protobuf'
 import { expect, test } from 'vitest'
 import { LabelQuerySchema, LabelTerm_Operation as Operation, ResourceSchema } from '../../../proto/gen/cosi/resource/state_pb.ts'
-import { ipBytes, yamlOf } from './kind.ts'
+import { yamlOf } from './go-yaml.ts'
+import { ipBytes } from './kind.ts'
 import { selection } from './queries.ts'
 
 test.each([
@@ -14,8 +15,14 @@ test.each([
   expect([...ipBytes(address)]).toEqual(bytes)
 })
 
-test('YAML is indented as Talos indents it', () => {
-  expect(yamlOf({ a: { b: ['x'], empty: [], none: '' } })).toBe('a:\n    b:\n        - x\n    empty: []\n    none: ""\n')
+test.each([
+  ['a: below', { a: { b: ['x'], empty: [], none: '' } }, 'a:\n    b:\n        - x\n    empty: []\n    none: ""\n'],
+  ['a list', [{ a: 1, b: { c: ['d', { e: null }] } }, 'f'], '- a: 1\n  b:\n    c:\n        - d\n        - e: null\n- f\n'],
+  ['a text of lines', { a: [{ b: 'c\nd\n' }] }, 'a:\n    - b: |\n        c\n        d\n'],
+  ['a word that is no text to YAML', { a: 'true', b: '1', c: 'd: e' }, 'a: "true"\nb: "1"\nc: "d: e"\n'],
+  ['a scalar', 'worker', 'worker\n'],
+])('YAML has its columns where Go has them: %s', (_, spec, text) => {
+  expect(yamlOf(spec)).toBe(text)
 })
 
 test.each([

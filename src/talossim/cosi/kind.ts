@@ -1,8 +1,10 @@
 import type { DescMessage, MessageInitShape } from '@bufbuild/protobuf'
 import { create, toBinary } from '@bufbuild/protobuf'
-import { stringify } from 'yaml'
 import type { Machine } from '../../world/machine.ts'
+import { isAtLeast } from '../../world/releases.ts'
 import type { Site } from '../../world/site.ts'
+import type { Authorities } from '../call.ts'
+import { yamlOf } from './go-yaml.ts'
 
 /** A resource as the machine's state says it now; versions and times are kept elsewhere. */
 export type Drawn = {
@@ -25,14 +27,23 @@ export type ResourceKind = {
   readonly aliases?: readonly string[]
   /** Name and JSONPath into the YAML of each column of `talosctl get`. */
   readonly columns?: (version: string) => readonly (readonly [name: string, path: string])[]
-  readonly isSensitive?: true
+  /** First minor of Talos 1 in which only an administrator may read it. */
+  readonly sensitiveSince?: number
   /** First minor of Talos 1 that has it. */
   readonly since: number
-  readonly draw: (site: Site, machine: Machine) => readonly Drawn[]
+  readonly draw: (site: Site, machine: Machine, authorities: Authorities | undefined) => readonly Drawn[]
 }
 
-/** YAML as Talos writes it. */
-export const yamlOf = (spec: unknown): string => stringify(spec, { indent: 4, lineWidth: 0, nullStr: '' })
+export const isSensitive = ({ sensitiveSince }: ResourceKind, version: string): boolean =>
+  sensitiveSince !== undefined && isAtLeast(version, 1, sensitiveSince)
+
+/** With the keys of all mappings in order, as Go prints its maps. */
+export const inOrder = <T>(value: T): T => {
+  if (Array.isArray(value)) return value.map(inOrder) as T
+  if (typeof value !== 'object' || value === null) return value
+  const entries = Object.entries(value).map(([key, inner]) => [key, inOrder(inner) as unknown] as const)
+  return Object.fromEntries(entries.toSorted(([a], [b]) => (a < b ? -1 : 1))) as T
+}
 
 /** @param yaml The spec as `talosctl get -o yaml` shows it: a plain value. */
 export const drawn = <S extends DescMessage>(id: string, schema: S, init: MessageInitShape<S>, yaml: unknown): Drawn => ({

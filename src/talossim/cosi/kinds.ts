@@ -6,14 +6,17 @@ import {
 import { versionOf } from '../../world/machine.ts'
 import { isAtLeast } from '../../world/releases.ts'
 import { clusterKinds } from './cluster-kinds.ts'
+import { controlPlaneKinds } from './control-plane-kinds.ts'
 import type { Drawn, ResourceKind } from './kind.ts'
-import { drawn } from './kind.ts'
+import { drawn, isSensitive } from './kind.ts'
 import { kubernetesKinds } from './kubernetes-kinds.ts'
 import { runtimeKinds } from './runtime-kinds.ts'
+import { secretKinds } from './secret-kinds.ts'
 
 const NAMESPACES: Readonly<Record<string, string>> = {
   cluster: 'Cluster configuration and discovery resources.',
   config: 'Talos node configuration.',
+  controlplane: 'Kubernetes control plane resources.',
   cri: 'CRI support resources.',
   etcd: 'etcd resources.',
   hardware: 'Hardware resources.',
@@ -21,6 +24,7 @@ const NAMESPACES: Readonly<Record<string, string>> = {
   meta: 'Metadata namespace.',
   network: 'Networking resources.',
   runtime: 'Talos Runtime information.',
+  secrets: 'Resources with secret material.',
 }
 
 const metaKinds: readonly ResourceKind[] = [
@@ -46,7 +50,14 @@ const metaKinds: readonly ResourceKind[] = [
 ]
 
 /** A type that is missing here is one that the world has nothing to say about. */
-const KINDS: readonly ResourceKind[] = [...metaKinds, ...runtimeKinds, ...clusterKinds, ...kubernetesKinds]
+const KINDS: readonly ResourceKind[] = [
+  ...metaKinds,
+  ...runtimeKinds,
+  ...clusterKinds,
+  ...kubernetesKinds,
+  ...controlPlaneKinds,
+  ...secretKinds,
+]
 
 /** The types that a machine of this version has. */
 export const kindsOf = (version: string): readonly ResourceKind[] => KINDS.filter(kind => isAtLeast(version, 1, kind.since))
@@ -77,7 +88,9 @@ const definitionOf = (kind: ResourceKind, version: string): Drawn => {
       aliases,
       allAliases,
       printColumns: columns,
-      sensitivity: kind.isSensitive ? ResourceDefinitionSpec_Sensitivity.SENSITIVE : ResourceDefinitionSpec_Sensitivity.NON_SENSITIVE,
+      sensitivity: isSensitive(kind, version)
+        ? ResourceDefinitionSpec_Sensitivity.SENSITIVE
+        : ResourceDefinitionSpec_Sensitivity.NON_SENSITIVE,
     },
     {
       type: kind.type,
@@ -86,7 +99,7 @@ const definitionOf = (kind: ResourceKind, version: string): Drawn => {
       aliases,
       allAliases,
       printColumns: columns,
-      ...(kind.isSensitive ? { sensitivity: 'sensitive' } : {}),
+      ...(isSensitive(kind, version) ? { sensitivity: 'sensitive' } : {}),
     },
   )
 }

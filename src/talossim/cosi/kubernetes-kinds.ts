@@ -12,7 +12,7 @@ import { readScalar } from '../../world/machine-config.ts'
 import { isAtLeast } from '../../world/releases.ts'
 import type { Site } from '../../world/site.ts'
 import type { Drawn, ResourceKind } from './kind.ts'
-import { drawn, ipBytes } from './kind.ts'
+import { drawn, inOrder, ipBytes } from './kind.ts'
 
 type Node = {
   readonly spec?: { readonly unschedulable?: boolean }
@@ -28,8 +28,8 @@ const nodeStatus = (site: Site, machine: Machine): readonly Drawn[] => {
     nodename: machine.name,
     nodeReady: node.status?.conditions?.find(c => c.type === 'Ready')?.status === 'True',
     unschedulable: node.spec?.unschedulable ?? false,
-    labels: { ...object.metadata.labels },
-    annotations: { ...object.metadata.annotations },
+    labels: inOrder({ ...object.metadata.labels }),
+    annotations: inOrder({ ...object.metadata.annotations }),
   }
   const yaml = isAtLeast(versionOf(machine), 1, 13) ? { ...spec, podCIDRs: [] } : spec
   return [drawn(machine.name, NodeStatusSpecSchema, spec, yaml)]

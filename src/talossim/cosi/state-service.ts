@@ -10,6 +10,7 @@ import type { Call, StreamHandler, UnaryHandler } from '../call.ts'
 import { untilOver } from '../call.ts'
 import { streaming, unary } from '../dispatch.ts'
 import type { ResourceKind } from './kind.ts'
+import { isSensitive } from './kind.ts'
 import { isNamespace, kindsOf } from './kinds.ts'
 import { selection } from './queries.ts'
 import type { ResourceEvent } from './states.ts'
@@ -21,7 +22,7 @@ const kindFor = (call: Call, { namespace, type }: Wanted): Answer<ResourceKind> 
   const kind = kindsOf(versionOf(call.machine)).find(known => known.type === type)
   if (!kind) return refuse('PermissionDenied', `resource type ${JSON.stringify(type)} is not supported`)
   if (!isNamespace(namespace)) return refuse('PermissionDenied', `namespace ${JSON.stringify(namespace)} is not supported`)
-  if (kind.isSensitive && !call.roles.has('os:admin')) return refuse('PermissionDenied', 'not authorized')
+  if (isSensitive(kind, versionOf(call.machine)) && !call.roles.has('os:admin')) return refuse('PermissionDenied', 'not authorized')
   return answer(kind)
 }
 

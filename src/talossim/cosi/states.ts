@@ -4,6 +4,7 @@ import type { Resource } from '../../../proto/gen/cosi/resource/state_pb.ts'
 import { ResourceSchema } from '../../../proto/gen/cosi/resource/state_pb.ts'
 import type { Machine } from '../../world/machine.ts'
 import type { Site } from '../../world/site.ts'
+import type { Authorities } from '../call.ts'
 import type { Drawn, ResourceKind } from './kind.ts'
 
 /** `at` counts the events of one type on one machine since its boot, from 1. */
@@ -36,12 +37,8 @@ type Shelf = { readonly bootID: string; readonly held: Map<string, Held>; readon
 const EVENTS_KEPT = 100
 
 /** What a machine knows of only by its configuration. */
-const NEED_CONFIG: ReadonlySet<string> = new Set(
-  ['MachineConfigs.config', 'MachineTypes.config', 'Members.cluster', 'Identities.cluster', 'Infos.cluster', 'EtcdMembers.etcd']
-    .concat('EtcdSpecs.etcd', 'Nodenames.kubernetes', 'NodeStatuses.kubernetes', 'NodeIPs.kubernetes', 'StaticPodStatuses.kubernetes')
-    .concat('ImageCacheConfigs.cri')
-    .map(type => `${type}.talos.dev`),
-)
+const needsConfig = ({ type, namespace }: ResourceKind): boolean => NEED_CONFIG.includes(namespace) || type.startsWith('ImageCacheConfigs.')
+const NEED_CONFIG: readonly string[] = ['cluster', 'config', 'controlplane', 'etcd', 'k8s', 'secrets']
 
 const same = (a: Drawn, b: Drawn): boolean => a.yaml === b.yaml && JSON.stringify(a.annotations) === JSON.stringify(b.annotations)
 
@@ -61,7 +58,7 @@ const resourceOf = (kind: ResourceKind, drawn: Drawn, version: number, created: 
     spec: { protoSpec: drawn.proto, yamlSpec: drawn.yaml },
   })
 
-export const createResourceStates = (site: Site): ResourceStates => {
+export const createResourceStates = (site: Site, authorities?: Authorities): ResourceStates => {
   const shelves = new Map<Machine, Map<string, Shelf>>()
   const watchers = new Set<Watcher>()
 
@@ -81,7 +78,7 @@ export const createResourceStates = (site: Site): ResourceStates => {
     const now = site.schedule.now()
     const events: ResourceEvent[] = []
     const present = new Set<string>()
-    for (const drawn of machine.config === '' && NEED_CONFIG.has(kind.type) ? [] : kind.draw(site, machine)) {
+    for (const drawn of machine.config === '' && needsConfig(kind) ? [] : kind.draw(site, machine, authorities)) {
       present.add(drawn.id)
       const held = shelf.held.get(drawn.id)
       if (held && same(held.drawn, drawn)) continue

@@ -2,6 +2,7 @@
 // what draws the resources.
 import type { World } from '../../../src/world/cluster.ts'
 import { type Machine, versionOf } from '../../../src/world/machine.ts'
+import { KUBERNETES_SAYS } from './world-says-kubernetes.ts'
 
 type Specs = Readonly<Record<string, unknown>>
 type Said = (world: World, machine: Machine) => Specs
@@ -52,6 +53,7 @@ const staticPod = (machine: Machine) => ({
 
 /** Resources of a machine of Talos 1.13 that runs the schematic and extension of `describedMachines`, by type and id. */
 export const WORLD_SAYS: Readonly<Record<string, Said>> = {
+  ...KUBERNETES_SAYS,
   'MachineStatuses.runtime.talos.dev': (world, machine) => ({
     machine: { stage: machine.stage, status: { ready: world.unmet(machine).length === 0, unmetConditions: [] } },
   }),
