@@ -7,11 +7,9 @@ import { promisify } from 'node:util'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { createTalosCa } from '../../src/adapters/pki/talos-pki.ts'
 import { type TalosConnection, talosConnection } from '../../src/adapters/talos/connection.ts'
-import type { Result } from '../../src/ports/fault.ts'
-import type { LongCall } from '../../src/ports/talos.ts'
 import { kubernetesVersion, type Place, talosVersion } from '../conformance/talos/answers.ts'
 import { realClock } from '../scripted-talos.ts'
-import { addresses, controlPlanes, officialTalosconfig, realPlace, talosconfig } from './cluster.ts'
+import { addresses, controlPlanes, longCall, officialTalosconfig, realPlace, refused, talosconfig, talosctl, valueOf } from './cluster.ts'
 
 const worker = addresses['wk-1']
 const everyone = [...controlPlanes, worker]
@@ -24,16 +22,6 @@ function connect(text: string): TalosConnection {
   open.push(connection.value)
   return connection.value
 }
-function valueOf<T>(result: Result<T>): T {
-  if (!result.ok) throw new Error(`${result.fault.kind}: ${result.fault.message}`)
-  return result.value
-}
-const refused = (kind: string, ...words: string[]) => ({
-  ok: false,
-  fault: { kind, message: expect.stringMatching(new RegExp(words.join('.*'))) as string },
-})
-const longCall: LongCall = { progress: () => {}, cancellation: { cancelled: false, onCancel: () => () => {} } }
-
 let talos: TalosConnection
 let place: Place
 beforeAll(async () => {
@@ -44,11 +32,6 @@ afterAll(async () => {
   for (const connection of open) connection.destroy()
   await rm(place.home, { recursive: true, force: true })
 })
-async function talosctl(...args: string[]): Promise<string> {
-  const env = { ...process.env, HOME: place.home, TALOSCONFIG: place.configs.admin }
-  return (await promisify(execFile)(place.talosctl, args, { env, cwd: place.home })).stdout
-}
-
 describe('our client reads real machines', () => {
   test('the talosconfig that talosctl made', () => {
     expect(talos.endpoints).toEqual(controlPlanes)
@@ -102,7 +85,7 @@ describe('our client reads real machines', () => {
     const first = await read()
     expect(new Set(first).size).toBe(4)
     expect(await read()).toEqual(first)
-    expect(await talosctl('-n', worker, 'read', '/proc/sys/kernel/random/boot_id')).toBe(`${first[3]}\n`)
+    expect(await talosctl(place, '-n', worker, 'read', '/proc/sys/kernel/random/boot_id')).toBe(`${first[3]}\n`)
   })
 
   test('etcd, which all three see alike', async () => {
@@ -148,8 +131,8 @@ describe('our client acts on real machines', () => {
 
   test('the install image is set without a reboot, and nothing else', async () => {
     const [address] = controlPlanes as [string]
-    const config = async () => talosctl('-n', address, 'get', 'machineconfig', 'v1alpha1', '-o', 'jsonpath={.spec}')
-    const versions = async () => talosctl('-n', address, 'get', 'machineconfig')
+    const config = async () => talosctl(place, '-n', address, 'get', 'machineconfig', 'v1alpha1', '-o', 'jsonpath={.spec}')
+    const versions = async () => talosctl(place, '-n', address, 'get', 'machineconfig')
     const before = { facts: valueOf(await talos.machine(address)), config: await config() }
     const image = 'factory.talos.dev/metal-installer/376567988ad370138ad8b2698212367b8edcb69b5fd68c80be1f2ec7d603b4ba:v1.12.2'
 
@@ -161,10 +144,10 @@ describe('our client acts on real machines', () => {
     expect(await talos.setInstallImage(address, image)).toEqual({ ok: true, value: undefined })
     expect(await versions()).toBe(set)
 
-    await talosctl('-n', address, 'patch', 'mc', '--mode', 'staged', '-p', '{"machine":{"nodeLabels":{"example.org/staged":"yes"}}}')
+    await talosctl(place, '-n', address, 'patch', 'mc', '--mode', 'staged', '-p', '{"machine":{"nodeLabels":{"example.org/staged":"yes"}}}')
     expect(await talos.setInstallImage(address, installer)).toMatchObject(refused('precondition', 'staged or on trial'))
     expect(await config()).toContain(image)
-    await talosctl('-n', address, 'patch', 'mc', '--mode', 'no-reboot', '-p', `{"machine":{"install":{"image":"${installer}"}}}`)
+    await talosctl(place, '-n', address, 'patch', 'mc', '--mode', 'no-reboot', '-p', `{"machine":{"install":{"image":"${installer}"}}}`)
     expect(await config()).toBe(before.config)
     expect(await talos.setInstallImage(address, installer)).toEqual({ ok: true, value: undefined })
   })
@@ -222,7 +205,7 @@ describe('real machines and credentials', () => {
   })
 
   test('a credential that talosctl made for us', async () => {
-    await talosctl('-n', address, 'config', 'new', '--roles', 'os:reader', '--crt-ttl', '1h', 'reader-of-talosctl')
+    await talosctl(place, '-n', address, 'config', 'new', '--roles', 'os:reader', '--crt-ttl', '1h', 'reader-of-talosctl')
     const reader = connect(readFileSync(join(place.home, 'reader-of-talosctl'), 'utf8'))
     expect(reader.roles).toEqual(['os:reader'])
     expect(reader.credentialExpires - Date.now()).toBeLessThan(3_660_000)

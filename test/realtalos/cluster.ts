@@ -3,9 +3,12 @@ import { execFile } from 'node:child_process'
 import { mkdtempSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
+import { expect } from 'vitest'
 import { parse } from 'yaml'
 import { type CertificateAndKey, createTalosCa, createTalosClient, validFor } from '../../src/adapters/pki/talos-pki.ts'
 import { writeTalosconfig } from '../../src/adapters/talos/talosconfig.ts'
+import type { Result } from '../../src/ports/fault.ts'
+import type { LongCall } from '../../src/ports/talos.ts'
 import { configsOf, type Place } from '../conformance/talos/answers.ts'
 import type { Person } from '../conformance/talos/commands.ts'
 
@@ -63,4 +66,23 @@ export async function realPlace(): Promise<Place> {
     return talosconfig({ role: roles[person] })
   }, home)
   return { talosctl: join(cache, 'bin', 'talosctl'), home, configs, addresses }
+}
+
+export function valueOf<T>(result: Result<T>): T {
+  if (!result.ok) throw new Error(`${result.fault.kind}: ${result.fault.message}`)
+  return result.value
+}
+
+/** To be matched: a Fault of that kind that says these words, in this order. */
+export const refused = (kind: string, ...words: string[]) => ({
+  ok: false,
+  fault: { kind, message: expect.stringMatching(new RegExp(words.join('.*'))) as string },
+})
+
+export const longCall: LongCall = { progress: () => {}, cancellation: { cancelled: false, onCancel: () => () => {} } }
+
+/** Runs talosctl to its end, as the admin. */
+export async function talosctl({ talosctl: program, home, configs }: Place, ...args: string[]): Promise<string> {
+  const env = { ...process.env, HOME: home, TALOSCONFIG: configs.admin }
+  return (await promisify(execFile)(program, args, { env, cwd: home })).stdout
 }

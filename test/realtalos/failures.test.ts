@@ -1,15 +1,13 @@
 // Our client and real machines that do not answer: dead ones, ones cut off, ones that reboot.
-import { execFile } from 'node:child_process'
 import { writeFileSync } from 'node:fs'
 import { rm } from 'node:fs/promises'
 import { join } from 'node:path'
-import { promisify } from 'node:util'
 import { afterAll, beforeAll, expect, test, vi } from 'vitest'
 import { type TalosConnection, talosConnection } from '../../src/adapters/talos/connection.ts'
-import type { Result } from '../../src/ports/fault.ts'
 import type { Place } from '../conformance/talos/answers.ts'
+import { done } from '../../src/ports/fault.ts'
 import { realClock } from '../scripted-talos.ts'
-import { addresses, machine, type MachineName, officialTalosconfig, realPlace } from './cluster.ts'
+import { addresses, longCall, machine, type MachineName, officialTalosconfig, realPlace, talosctl, valueOf } from './cluster.ts'
 
 let talos: TalosConnection
 let place: Place
@@ -24,10 +22,6 @@ afterAll(async () => {
   await rm(place.home, { recursive: true, force: true })
 })
 
-function valueOf<T>(result: Result<T>): T {
-  if (!result.ok) throw new Error(`${result.fault.kind}: ${result.fault.message}`)
-  return result.value
-}
 const unreachable = { ok: false, fault: { kind: 'unreachable' } }
 
 /** Running and ready, and with a good etcd where there is one. */
@@ -95,15 +89,62 @@ test('the leader dies: another leads, its members stay listed, and started again
   expect(after.bootID).not.toBe(before.bootID)
 }, 240_000)
 
+test('a snapshot whose machine dies meanwhile is a fault within the time of a probe, never a short file', async () => {
+  const { members, status } = valueOf(await talos.etcd(addresses['cp-1']))
+  const name = members.find(({ id }) => id !== status.leader)!.name as MachineName
+  let got = 0
+  const begin = performance.now()
+  try {
+    const answer = await talos.snapshot(
+      addresses[name],
+      async bytes => {
+        if (got === 0) await machine('kill', name)
+        got += bytes.length
+        return done
+      },
+      longCall,
+    )
+    expect(answer).toMatchObject(unreachable)
+    expect(got).toBeGreaterThan(0)
+    expect(performance.now() - begin).toBeLessThan(60_000)
+  } finally {
+    await machine('start', name)
+  }
+  await vi.waitFor(() => isWell(name), { timeout: 120_000, interval: 500 })
+}, 240_000)
+
+test('without a quorum etcd is no fact, and comes back by itself when the machines do', async () => {
+  const [survivor, ...others] = ['cp-1', 'cp-2', 'cp-3'] as const
+  const before = valueOf(await talos.etcd(addresses[survivor]))
+  for (const name of others) await machine('kill', name)
+  try {
+    await vi.waitFor(async () => expect(await talos.etcd(addresses[survivor])).toMatchObject({ ok: false }), {
+      timeout: 60_000,
+      interval: 500,
+    })
+    const begin = performance.now()
+    expect(await talos.etcd(addresses[survivor])).toMatchObject({
+      ok: false,
+      fault: { kind: expect.stringMatching(/unreachable|busy|unknown/) as string },
+    })
+    expect(performance.now() - begin).toBeLessThan(15_000)
+    expect(await talos.forfeitLeadership(addresses[survivor])).toMatchObject({ ok: false })
+    // The machine itself answers, and what it says of its members is from before.
+    expect(valueOf(await talos.machine(addresses[survivor]))).toMatchObject({ stage: 'running' })
+  } finally {
+    for (const name of others) await machine('start', name)
+  }
+  for (const name of [survivor, ...others]) await vi.waitFor(() => isWell(name), { timeout: 150_000, interval: 500 })
+  const after = valueOf(await talos.etcd(addresses[survivor]))
+  expect(new Set(after.members)).toEqual(new Set(before.members))
+}, 360_000)
+
 test('a reboot shows in the boot id, and is over when the machine runs and is ready', async () => {
   const address = addresses['wk-1']
   const before = valueOf(await talos.machine(address))
-  const env = { ...process.env, HOME: place.home, TALOSCONFIG: place.configs.admin }
-  const talosctl = promisify(execFile)
-  const config = await talosctl(place.talosctl, ['-n', address, 'get', 'machineconfig', 'v1alpha1', '-o', 'jsonpath={.spec}'], { env })
   const file = join(place.home, 'wk-1.yaml')
-  writeFileSync(file, config.stdout)
-  await talosctl(place.talosctl, ['-n', address, 'apply-config', '-f', file, '--mode', 'reboot'], { env })
+  writeFileSync(file, await talosctl(place, '-n', address, 'get', 'machineconfig', 'v1alpha1', '-o', 'jsonpath={.spec}'))
+  await talosctl(place, '-n', address, 'apply-config', '-f', file, '--mode', 'reboot')
 
   const stages = new Set<string>()
   await vi.waitFor(
