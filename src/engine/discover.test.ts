@@ -1,4 +1,4 @@
-import { expect, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import { ANNOTATION, API_VERSION } from '../api/names.ts'
 import type { TalosMachineStatus } from '../api/talos-machine.ts'
 import { CLUSTER, NAMESPACE, createStory } from '../storm/story.ts'
@@ -105,4 +105,84 @@ it('says 30 days before that the credential expires [B107]', async () => {
   expect(heard.filter(message => message.includes('expires on'))).toHaveLength(1)
   writeTalosconfig(story.world, { namespace: NAMESPACE }, { expires: expires + 365 * DAY })
   await story.until('it is over', () => expiring() === undefined)
+})
+
+it('gives no warning of a short-lived credential that Talos renews in time, and gives it where it does not', async () => {
+  const story = createStory()
+  const expiring = () => clusterIn(story, CLUSTER).status?.conditions?.find(c => c.type === 'CredentialExpiring')
+  // As the Secret of one of Talos' own ServiceAccounts: six hours, written anew when one is left.
+  const hours = (left: number): void => {
+    const expires = story.world.schedule.now() + left * 3_600_000
+    writeTalosconfig(story.world, { namespace: NAMESPACE }, { begins: expires - 6 * 3_600_000, expires })
+  }
+  hours(1)
+  story.start()
+  await story.until('the cluster is described', () => clusterIn(story, CLUSTER).status?.machines?.summary === '5/5')
+  expect(expiring()).toBeUndefined()
+  hours(0.5)
+  await story.until('it is told', () => expiring() !== undefined)
+})
+
+type Registered = {
+  readonly spec: { readonly address: string }
+  readonly status?: TalosMachineStatus
+  readonly metadata: { readonly name: string }
+}
+
+const registeredIn = (story: ReturnType<typeof createStory>): readonly Registered[] =>
+  story.world.store.list(ICHOR.machines).items as unknown as readonly Registered[]
+
+describe('two machines behind one address', () => {
+  it('are told apart, and each is found at an address where it answers itself', async () => {
+    const story = createStory()
+    const [first, second] = (story.world.machines as Machine[]).slice(-2)
+    if (!first || !second) throw new Error('there are no workers')
+    const [shared = ''] = first.addresses
+    const [own = ''] = second.addresses
+    second.addresses = [shared, own]
+    story.start()
+    await story.until('all are described', () => clusterIn(story, CLUSTER).status?.machines?.summary === '5/5')
+    const at = (machine: Machine) => registeredIn(story).find(m => m.status?.nodeID === machine.nodeID)?.spec.address
+    expect([at(first), at(second)]).toEqual([shared, own])
+  })
+
+  it('and nowhere else: the one that does not answer is listed, and said to be hidden by the other', async () => {
+    const story = createStory()
+    const [first, second] = (story.world.machines as Machine[]).slice(-2)
+    if (!first || !second) throw new Error('there are no workers')
+    const [shared = ''] = first.addresses
+    second.addresses = [shared]
+    story.start()
+    await story.until('the rest is described', () => clusterIn(story, CLUSTER).status?.machines?.summary === '4/5')
+    await story.pass(120_000)
+    expect(registeredIn(story)).toHaveLength(5)
+    const hidden = registeredIn(story).find(m => m.status?.conditions?.[0]?.reason === 'AnotherMachine')
+    expect(hidden?.metadata.name).toMatch(/^wk-2-/)
+    expect(hidden?.status?.nodeID).toBeUndefined()
+    expect(hidden?.status?.conditions?.[0]?.message).toContain(`${shared} is answered by wk-1 (Talos node id ${first.nodeID})`)
+  })
+})
+
+it('one machine behind two addresses is one machine', async () => {
+  const story = createStory()
+  const machine = (story.world.machines as Machine[]).at(-1)
+  if (!machine) throw new Error('there is no worker')
+  const [own = ''] = machine.addresses
+  machine.addresses = [own, '10.99.0.7']
+  story.world.store.create(ICHOR.machines, {
+    apiVersion: API_VERSION,
+    kind: 'TalosMachine',
+    metadata: { name: 'by-hand', namespace: NAMESPACE, labels: { 'ichor.maesh.dev/cluster': CLUSTER } },
+    spec: { clusterRef: { name: CLUSTER }, address: '10.99.0.7', role: 'worker' },
+  })
+  story.start()
+  await story.until('it is told', () => registeredIn(story).some(m => m.status?.conditions?.[0]?.reason === 'SameMachine'))
+  await story.pass(60_000)
+  const told = registeredIn(story).filter(m => m.status?.conditions?.[0]?.reason === 'SameMachine')
+  expect(told.map(m => m.metadata.name)).toEqual(['by-hand'])
+  const [twin] = registeredIn(story).filter(m => m.status?.nodeID === machine.nodeID)
+  expect(told[0]?.status?.conditions?.[0]?.message).toBe(
+    `10.99.0.7 is another address of the machine of TalosMachine ${twin?.metadata.name} (${own}, Talos node id ${machine.nodeID}). Delete one of the two.`,
+  )
+  expect(clusterIn(story, CLUSTER).status?.machines?.summary).toBe('5/6')
 })

@@ -1,21 +1,24 @@
+import { ANNOTATION } from '../api/names.ts'
 import type { Condition } from '../api/schema.ts'
-import { ANNOTATION, LABEL } from '../api/names.ts'
 import type { TalosCluster, TalosClusterStatus } from '../api/talos-cluster.ts'
-import type { TalosMachine, TalosMachineSpec, TalosMachineStatus } from '../api/talos-machine.ts'
+import type { TalosMachine, TalosMachineStatus } from '../api/talos-machine.ts'
 import { iso } from '../core/ledger.ts'
-import { machineName } from '../core/machine-name.ts'
+import { ofRecorded } from '../core/recorded-machine.ts'
 import { sameValue } from '../core/same-value.ts'
 import { versionSpan } from '../core/versions.ts'
 import { nodeOf } from '../core/world.ts'
 import type { Clock } from '../ports/clock.ts'
 import type { Connections } from '../ports/connections.ts'
-import { type Fault, failed, type Result } from '../ports/fault.ts'
+import type { Fault, Result } from '../ports/fault.ts'
 import type { Home, Key } from '../ports/home.ts'
 import type { ClusterAddons, Kube, NodeFacts } from '../ports/kube.ts'
 import type { ClusterMember, EtcdView, MachineFacts, Talos } from '../ports/talos.ts'
 import { readLock } from './cluster-lock.ts'
+import { condition } from './conditions.ts'
+import { besideReady, credentialExpiring } from './credential-warning.ts'
 import type { Log } from './log.ts'
 import type { Next } from './queue.ts'
+import { registered, type Seen, withoutTwins } from './registration.ts'
 
 export type Discoverer = {
   readonly home: Home
@@ -24,8 +27,6 @@ export type Discoverer = {
   readonly log: Log
   readonly discoverMs: number
 }
-
-type Seen = { readonly machine: TalosMachine; readonly facts: Result<MachineFacts> }
 
 /** Looks at one cluster: which machines it has, what runs on them, and writes that down. It changes nothing on the cluster itself. */
 export const discover = async (engine: Discoverer, key: Key): Promise<Next> => {
@@ -51,26 +52,13 @@ export const discover = async (engine: Discoverer, key: Key): Promise<Next> => {
   const listed = answers.filter(one => one !== undefined)
   const others = known.value.filter(m => !listed.some(s => s.machine.metadata.name === m.metadata.name))
   const unlisted = await Promise.all(others.map(async machine => ({ machine, facts: await talos.value.machine(machine.spec.address) })))
-  const seen: readonly Seen[] = [...listed, ...unlisted].map(({ machine, facts }) => ({ machine, facts: ofRecorded(machine, facts) }))
+  const seen = withoutTwins([...listed, ...unlisted].map(({ machine, facts }) => ({ machine, facts: ofRecorded(machine, facts) })))
   for (const { machine, facts } of seen) await describe(engine, machine, facts, nodes.ok ? nodes.value : undefined)
   if (kube.ok && nodes.ok) await sweepCordons(engine, cluster, kube.value, nodes.value)
 
   const controlPlane = seen.find(s => s.machine.spec.role === 'controlplane' && s.facts.ok)
   const etcd = controlPlane ? await talos.value.etcd(controlPlane.machine.spec.address) : undefined
   return report(engine, cluster, await summary(engine, cluster, talos.value, seen, nodes, addons, etcd))
-}
-
-/** An address may go to another machine: what that one says is no fact of the machine that was recorded. */
-const ofRecorded = ({ spec, status }: TalosMachine, facts: Result<MachineFacts>): Result<MachineFacts> => {
-  if (!facts.ok) return facts
-  const { nodeID, uuid, hostname } = facts.value
-  // While a machine boots it may not know its node id yet; a zero UUID tells nothing.
-  const [what, recorded, seen] = status.nodeID && nodeID ? ['Talos node id', status.nodeID, nodeID] : ['UUID', status.uuid, uuid]
-  if (!recorded || !/[1-9a-z]/i.test(seen) || recorded === seen) return facts
-  return failed(
-    'wrongPeer',
-    `${spec.address} is answered by ${hostname || 'another machine'} (${what} ${seen}), not by the machine that was recorded (${recorded})`,
-  )
 }
 
 /** The id that the cluster has for Talos, from the first member that answers. */
@@ -115,38 +103,7 @@ const membersOf = async (talos: Talos): Promise<Result<readonly ClusterMember[]>
     : last
 }
 
-/** The TalosMachine of a member: found by identity, else by address, else created. The name stays even when host name and address change. */
-const registered = async (
-  engine: Discoverer,
-  cluster: TalosCluster,
-  known: readonly TalosMachine[],
-  member: ClusterMember,
-  talos: Talos,
-): Promise<Seen | undefined> => {
-  const address = member.addresses[0]
-  if (address === undefined) return undefined
-  const facts = await talos.machine(address)
-  const nodeID = (facts.ok && facts.value.nodeID) || member.nodeID
-  const machine =
-    known.find(m => m.status.nodeID === nodeID && nodeID !== '') ??
-    known.find(m => m.spec.address === address && (m.status.nodeID === undefined || m.status.nodeID === nodeID))
-  const spec: TalosMachineSpec = { ...machine?.spec, clusterRef: { name: cluster.metadata.name }, address, role: member.role }
-  if (!machine) {
-    const name = machineName(member.hostname, nodeID)
-    const created = await engine.home.createMachine({ namespace: cluster.metadata.namespace, name }, spec, {
-      labels: { [LABEL.cluster]: cluster.metadata.name },
-      annotations: { [ANNOTATION.hostname]: member.hostname },
-    })
-    if (!created.ok) {
-      engine.log.warn('a TalosMachine could not be created', { machine: name, fault: created.fault.message })
-      return undefined
-    }
-    return { machine: created.value, facts }
-  }
-  if (machine.spec.address === address && machine.spec.role === member.role) return { machine, facts }
-  const moved = await engine.home.writeMachineSpec(machine, spec)
-  return { machine: moved.ok ? moved.value : machine, facts }
-}
+const UNSEEN: Readonly<Partial<Record<Fault['kind'], string>>> = { wrongPeer: 'AnotherMachine', alreadyExists: 'SameMachine' }
 
 const describe = async (
   engine: Discoverer,
@@ -157,7 +114,7 @@ const describe = async (
   const now = engine.clock.now()
   const node = facts.ok && nodes ? nodeOf(nodes, facts.value.nodename) : undefined
   const up = facts.ok && facts.value.stage === 'running' && facts.value.ready
-  const reason = !facts.ok ? (facts.fault.kind === 'wrongPeer' ? 'AnotherMachine' : 'Unreachable') : up ? 'Running' : 'NotReady'
+  const reason = !facts.ok ? (UNSEEN[facts.fault.kind] ?? 'Unreachable') : up ? 'Running' : 'NotReady'
   const message = !facts.ok
     ? facts.fault.message
     : up
@@ -182,14 +139,10 @@ const describe = async (
         }
       : {}),
     conditions: [
-      condition(
-        machine.status.conditions,
-        machine.metadata.generation,
-        now,
-        facts.ok ? (up ? 'True' : 'False') : 'Unknown',
-        reason,
-        message,
-      ),
+      condition(machine.status.conditions, machine.metadata.generation, now, {
+        status: facts.ok ? (up ? 'True' : 'False') : 'Unknown',
+        ...{ reason, message },
+      }),
     ],
   }
   if (sameValue(status, machine.status)) return
@@ -247,42 +200,20 @@ const summary = async (
     ...(lock.ok && lock.value && lock.value.holder !== '' ? { lock: { holder: lock.value.holder, since: lock.value.acquireTime } } : {}),
     credentialExpires: iso(talos.credentialExpires),
     conditions: [
-      condition(cluster.status.conditions, cluster.metadata.generation, now, status, reason, message),
-      ...credentialExpiring(engine, cluster, talos.credentialExpires),
+      condition(cluster.status.conditions, cluster.metadata.generation, now, { status, reason, message }),
+      ...credentialExpiring(engine, cluster, talos),
     ],
   }
 }
-
-const WARNED_MS = 30 * 24 * 3_600_000
-
-/** Told as long as there is time to do something about it. */
-const credentialExpiring = (engine: Discoverer, cluster: TalosCluster, expires: number): readonly Condition[] => {
-  const now = engine.clock.now()
-  if (expires - now > WARNED_MS) return []
-  const { conditions } = cluster.status
-  const { namespace, name } = cluster.metadata
-  const secret = `Secret ${namespace}/${cluster.spec.talosconfigSecretRef.name}`
-  const message = `The client certificate of the talosconfig expires on ${iso(expires)}. Make a new one (talosctl config new --roles os:admin) and put it into ${secret}.`
-  if (!conditions?.some(c => c.type === CREDENTIAL_EXPIRING)) engine.log.warn(message, { cluster: `${namespace}/${name}` })
-  return [condition(conditions, cluster.metadata.generation, now, 'True', 'CertificateExpiresSoon', message, CREDENTIAL_EXPIRING)]
-}
-
-const CREDENTIAL_EXPIRING = 'CredentialExpiring'
-
-/** What was said of the credential stays where nothing newer is known. */
-const besideReady = (cluster: TalosCluster): readonly Condition[] =>
-  cluster.status.conditions?.filter(c => c.type === CREDENTIAL_EXPIRING) ?? []
 
 const duplicate = (engine: Discoverer, cluster: TalosCluster, clusterID: string, twin: string): TalosClusterStatus => ({
   ...cluster.status,
   observedGeneration: cluster.metadata.generation,
   clusterID,
   conditions: [
-    condition(
-      cluster.status.conditions,
-      cluster.metadata.generation,
-      engine.clock.now(),
-      'False',
+    notReady(
+      engine,
+      cluster,
       'DuplicateCluster',
       `TalosCluster ${twin} is the same cluster (Talos cluster id ${clusterID}). Delete one of the two.`,
     ),
@@ -301,11 +232,11 @@ const twinOf = async (engine: Discoverer, cluster: TalosCluster, clusterID: stri
 const notReachable = (engine: Discoverer, cluster: TalosCluster, fault: Fault): TalosClusterStatus => ({
   ...cluster.status,
   observedGeneration: cluster.metadata.generation,
-  conditions: [
-    condition(cluster.status.conditions, cluster.metadata.generation, engine.clock.now(), 'False', 'TalosUnreachable', fault.message),
-    ...besideReady(cluster),
-  ],
+  conditions: [notReady(engine, cluster, 'TalosUnreachable', fault.message), ...besideReady(cluster)],
 })
+
+const notReady = ({ clock }: Discoverer, { metadata, status }: TalosCluster, reason: string, message: string): Condition =>
+  condition(status.conditions, metadata.generation, clock.now(), { status: 'False', reason, message })
 
 const report = async (engine: Discoverer, cluster: TalosCluster, status: TalosClusterStatus): Promise<Next> => {
   if (!sameValue(status, cluster.status)) {
@@ -313,26 +244,6 @@ const report = async (engine: Discoverer, cluster: TalosCluster, status: TalosCl
     if (!written.ok && written.fault.kind !== 'conflict') return { failed: true }
   }
   return { againMs: engine.discoverMs }
-}
-
-const condition = (
-  before: readonly Condition[] | undefined,
-  generation: number,
-  now: number,
-  status: Condition['status'],
-  reason: string,
-  message: string,
-  type = 'Ready',
-): Condition => {
-  const old = before?.find(c => c.type === type)
-  return {
-    type,
-    status,
-    reason,
-    message,
-    observedGeneration: generation,
-    lastTransitionTime: old?.status === status ? old.lastTransitionTime : iso(now),
-  }
 }
 
 const optional = <K extends string, T>(key: K, value: T | undefined): { readonly [P in K]?: T } =>

@@ -5,8 +5,10 @@ import { formatAddress } from './address.ts'
 import { type CallReport, talosCalls } from './calls.ts'
 import { setInstallImage } from './config.ts'
 import { readEtcd } from './etcd.ts'
+import { machineActions } from './machine-actions.ts'
 import { machineReader } from './machine-facts.ts'
 import { readMembers } from './members.ts'
+import { otherWay } from './other-way.ts'
 import { parseTalosconfig } from './talosconfig.ts'
 import { downloadSnapshot } from './snapshot.ts'
 import { forfeitLeadership, installImage, pullImage, reboot, upgradeLegacy } from './upgrade.ts'
@@ -57,12 +59,18 @@ export function talosConnection(options: TalosConnectionOptions): Result<TalosCo
     ...(options.probeMs === undefined ? {} : { probeMs: options.probeMs }),
   })
   const reader = machineReader(calls, clock)
+  const explained = otherWay(calls, config.endpoints, clock)
   return ok({
+    ...machineActions(calls, clock),
     endpoints: config.endpoints.map(formatAddress),
+    credentialBegins: config.notBefore.getTime(),
     credentialExpires: config.notAfter.getTime(),
     roles: config.roles,
     members: address => readMembers(calls, address),
-    machine: reader.read,
+    machine: async address => {
+      const read = await reader.read(address)
+      return read.ok ? read : { ok: false, fault: await explained(address, read.fault) }
+    },
     etcd: address => readEtcd(calls, address),
     pull: (address, image, call) => pullImage(calls, address, image, call),
     install: (address, image, call) => installImage(calls, address, image, call),

@@ -18,7 +18,7 @@ import type { Client } from './client.ts'
 import { objectionIn } from './handshake.ts'
 
 /** A client certificate, as far as it decides anything here. */
-export type Credential = { readonly role: 'os:admin' | 'os:operator' | 'os:reader'; readonly expires: number }
+export type Credential = { readonly role: 'os:admin' | 'os:operator' | 'os:reader'; readonly begins: number; readonly expires: number }
 
 /** The deadline of every call but the long ones. */
 const DEADLINE_MS = 10_000
@@ -149,6 +149,7 @@ export const createTalos = (world: World, client: Client, credential: Credential
 
   return {
     endpoints: world.machines.filter(m => m.role === 'controlplane').flatMap(m => m.addresses.slice(0, 1)),
+    credentialBegins: credential.begins,
     credentialExpires: credential.expires,
 
     members: address =>

@@ -24,7 +24,7 @@ async function start(
   const wire = talosConnection({ talosconfig: await machines.talosconfig(), clock: realClock })
   if (!wire.ok) throw new Error(wire.fault.message)
   open.push(wire.value)
-  const port = createTalos(machines.world, createClient(machines.world, 'test'), { role: 'os:admin', expires: Infinity })
+  const port = createTalos(machines.world, createClient(machines.world, 'test'), { role: 'os:admin', begins: 0, expires: Infinity })
   return { machines, wire: wire.value, port }
 }
 

@@ -1,0 +1,86 @@
+import { ANNOTATION, LABEL } from '../api/names.ts'
+import type { TalosCluster } from '../api/talos-cluster.ts'
+import type { TalosMachine, TalosMachineSpec } from '../api/talos-machine.ts'
+import { machineName } from '../core/machine-name.ts'
+import { impostor } from '../core/recorded-machine.ts'
+import { failed, type Result } from '../ports/fault.ts'
+import type { Home } from '../ports/home.ts'
+import type { ClusterMember, MachineFacts, Talos } from '../ports/talos.ts'
+import type { Log } from './log.ts'
+
+/** A TalosMachine, and what was seen at its address just now. */
+export type Seen = { readonly machine: TalosMachine; readonly facts: Result<MachineFacts> }
+
+type Registrar = { readonly home: Home; readonly log: Log }
+
+/**
+ * The TalosMachine of a member: found by identity, else by address, else created. The name stays even when host name and address change. Undefined
+ * where there is none and none could be made.
+ */
+export const registered = async (
+  { home, log }: Registrar,
+  cluster: TalosCluster,
+  known: readonly TalosMachine[],
+  member: ClusterMember,
+  talos: Talos,
+): Promise<Seen | undefined> => {
+  const byIdentity = known.find(m => m.status.nodeID === member.nodeID && member.nodeID !== '')
+  const found = await asked(talos, member, byIdentity?.spec.address)
+  if (!found) return undefined
+  const { address, facts } = found
+  const nodeID = member.nodeID || (facts.ok && facts.value.nodeID) || ''
+  const machine = byIdentity ?? known.find(m => m.spec.address === address && (m.status.nodeID === undefined || m.status.nodeID === nodeID))
+  const spec: TalosMachineSpec = { ...machine?.spec, clusterRef: { name: cluster.metadata.name }, address, role: member.role }
+  if (!machine) {
+    const name = machineName(member.hostname, nodeID)
+    const created = await home.createMachine({ namespace: cluster.metadata.namespace, name }, spec, {
+      labels: { [LABEL.cluster]: cluster.metadata.name },
+      annotations: { [ANNOTATION.hostname]: member.hostname },
+    })
+    if (created.ok) return { machine: created.value, facts }
+    log.warn('a TalosMachine could not be created', { machine: name, fault: created.fault.message })
+    return undefined
+  }
+  if (machine.spec.address === address && machine.spec.role === member.role) return { machine, facts }
+  const moved = await home.writeMachineSpec(machine, spec)
+  return { machine: moved.ok ? moved.value : machine, facts }
+}
+
+/**
+ * The member's own answer, at the first of its addresses that gives it: at another one there may be nobody, or somebody else (a virtual address, or
+ * the same address given out twice). Where none gives it, the recorded address or the first, and why not. Undefined where it has no address.
+ */
+const asked = async (
+  talos: Talos,
+  member: ClusterMember,
+  recorded: string | undefined,
+): Promise<{ readonly address: string; readonly facts: Result<MachineFacts> } | undefined> => {
+  const { addresses } = member
+  const first = recorded !== undefined && addresses.includes(recorded) ? recorded : addresses[0]
+  if (first === undefined) return undefined
+  const ask = async (address: string) => {
+    const facts = await talos.machine(address)
+    const fault = facts.ok ? impostor(address, { nodeID: member.nodeID }, facts.value) : undefined
+    return { address, facts: fault ? { ok: false as const, fault } : facts }
+  }
+  const usual = await ask(first)
+  if (usual.facts.ok) return usual
+  const others = await Promise.all(addresses.filter(address => address !== first).map(ask))
+  return others.find(({ facts }) => facts.ok) ?? usual
+}
+
+/** One machine behind two addresses is one machine: of two TalosMachines that are answered by the same, the later one is none of its own. */
+export const withoutTwins = (all: readonly Seen[]): readonly Seen[] =>
+  all.map((one, i): Seen => {
+    const nodeID = one.facts.ok ? one.facts.value.nodeID : ''
+    const twin = nodeID === '' ? undefined : all.slice(0, i).find(({ facts }) => facts.ok && facts.value.nodeID === nodeID)
+    if (!twin) return one
+    const { machine } = one
+    return {
+      machine,
+      facts: failed(
+        'alreadyExists',
+        `${machine.spec.address} is another address of the machine of TalosMachine ${twin.machine.metadata.name} (${twin.machine.spec.address}, Talos node id ${nodeID}). Delete one of the two.`,
+      ),
+    }
+  })
