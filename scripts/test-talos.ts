@@ -109,8 +109,8 @@ function refusalOfKernel(): string | undefined {
   const trials: readonly (readonly [what: string, ...command: string[]])[] = [
     ['namespaces', 'unshare', '--mount', '--pid', '--net', '--uts', '--ipc', '--cgroup', '--fork', 'true'],
     ['mounts', 'unshare', '--mount', '--pid', '--fork', '--mount-proc', 'mount', '-t', 'tmpfs', 'tmpfs', '/mnt'],
-    ['bridges', 'unshare', '--net', 'ip', 'link', 'add', 'br0', 'type', 'bridge'],
-    ['pairs of network devices', 'unshare', '--net', 'ip', 'link', 'add', 'a', 'type', 'veth', 'peer', 'name', 'b'],
+    ['bridges', 'unshare', '--net', 'ip', 'link', 'add', 'name', 'br0', 'type', 'bridge'],
+    ['pairs of network devices', 'unshare', '--net', 'ip', 'link', 'add', 'name', 'veth0', 'type', 'veth', 'peer', 'name', 'veth1'],
   ]
   for (const [what, command, ...args] of trials) {
     const trial = spawnSync(command!, args)
