@@ -73,6 +73,18 @@ const whenTimeIsSynced = (site: Site, machine: Machine, run: () => void): void =
   later(site, machine, site.durations.fixed(ASK_TIME_MS), () => whenTimeIsSynced(site, machine, run))
 }
 
+/** Until there is a system disk, nothing of it can be mounted. */
+const whenInstalled = (site: Site, machine: Machine, run: () => void): void => {
+  if (isInstalled(machine.disk)) return run()
+  const { life } = machine
+  const unsubscribe = site.listen(changed => {
+    if (machine.life !== life) return unsubscribe()
+    if (changed !== machine || !isInstalled(machine.disk)) return
+    unsubscribe()
+    run()
+  })
+}
+
 const startBoot = (site: Site, machine: Machine): void => {
   const { durations } = site
   const { life } = machine
@@ -107,7 +119,7 @@ const startBoot = (site: Site, machine: Machine): void => {
         {
           name: 'ephemeral',
           tasks: ['mountEphemeralPartition'],
-          run: end => void later(site, machine, durations.draw('bootTasks'), () => end()),
+          run: end => whenInstalled(site, machine, () => later(site, machine, durations.draw('bootTasks'), () => end())),
         },
         ...(isAtLeast(versionOf(machine), 1, 14) ? [moment('promotableVolumes', 'mountPromotableSystemPartitions')] : []),
         ...(machine.platform === 'container' ? [] : [moment('userDisks', 'mountUserDisks')]),

@@ -37,6 +37,7 @@ import type { Store } from './store.ts'
 import { createStore } from './store.ts'
 import type { Schedule } from './time.ts'
 import { createSchedule } from './time.ts'
+import { installUnattended } from './unattended-install.ts'
 import { keepWorkloads } from './workloads.ts'
 
 export type WorldOptions = {
@@ -234,6 +235,7 @@ export const createWorld = (options: WorldOptions): World => {
   for (const machine of configured) nodes.create(machine)
   for (const machine of configured) tellStatus(site, machine)
   followChanges(site)
+  installUnattended(site)
   followCertificates(site)
   followKubelet(site)
   followStaticPods(site)

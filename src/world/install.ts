@@ -1,10 +1,11 @@
 import type { InstallOutcome } from '../ports/talos.ts'
-import type { Answer } from './answer.ts'
+import type { Refusal } from './answer.ts'
 import { answer, refuse } from './answer.ts'
 import type { Machine } from './machine.ts'
 import { versionOf } from './machine.ts'
 import type { Installer } from './images.ts'
 import { withoutDigest } from './images.ts'
+import { notInContainer } from './refusals.ts'
 import { isAtLeast, kubernetesObjection, parseVersion } from './releases.ts'
 import type { Site } from './site.ts'
 import { later } from './site.ts'
@@ -91,7 +92,8 @@ export const runInstaller = (
 
   ends.line(`running Talos installer ${version}`)
   at(0.1, () => {
-    const refused = preflight(site, machine, installer)
+    // Whoever installs anew comes from nowhere.
+    const refused = isInstalled(machine.disk) ? preflight(site, machine, installer) : undefined
     if (refused !== undefined) return over(isAtLeast(version, 1, 14) ? 4 : 1, [`pre-flight checks failed: ${refused}`])
     ends.line('all pre-flight checks successful')
     beginInstall(machine.disk)
@@ -109,6 +111,7 @@ export const runInstaller = (
     const { factory, schematic, secureBoot } = installer
     finishInstall(machine.disk, { version, factory, schematic, secureBoot, extensions: site.registry.extensions(schematic) })
     machine.armed = true
+    site.tell(machine, 'installed')
     over(0, [`installation of ${version} complete`])
   })
   return () => {
@@ -119,23 +122,8 @@ export const runInstaller = (
   }
 }
 
-/**
- * `LifecycleService.Upgrade`, Talos 1.13 and newer: runs the installer and nothing else. No look at etcd, no drain, no reboot, no event. When the
- * caller hangs up, the installer may be killed or may go on to its end; nobody can tell which.
- */
-export const install = (site: Site, machine: Machine, image: string, ends: Ends<InstallOutcome>): Cancel => {
-  const fail = (refusal: Answer<InstallOutcome>): Cancel => {
-    ends.end(refusal)
-    return () => {}
-  }
-  if (!isAtLeast(versionOf(machine), 1, 13)) return fail(refuse('Unimplemented', 'unknown service machine.LifecycleService'))
-  if (machine.platform === 'container') return fail(refuse('FailedPrecondition', 'method is not supported in container mode'))
-  if (!isInstalled(machine.disk)) return fail(refuse('FailedPrecondition', 'machine is not installed'))
-  if (image === '') return fail(refuse('InvalidArgument', 'installer image name is required'))
-  if (machine.installing) return fail(refuse('FailedPrecondition', 'another installation/upgrade is already in progress'))
-  if (!machine.images.has(stored(image)))
-    return fail(refuse('Internal', `upgrade failed: installer image "${image}" not found in containerd store: image "${image}": not found`))
-
+/** Runs the installer for a caller, who learns what it says. When he hangs up, it may be killed or may go on to its end; nobody can tell which. */
+const installFor = (site: Site, machine: Machine, image: string, ends: Ends<InstallOutcome>): Cancel => {
   const stream = openStream(site, machine, ends)
   const lines: string[] = []
   const stop = runInstaller(site, machine, image, {
@@ -150,4 +138,56 @@ export const install = (site: Site, machine: Machine, image: string, ends: Ends<
     stream.hungUp()
     if (site.schedule.random.chance(0.5)) stop()
   }
+}
+
+const objection = (machine: Machine): Refusal | undefined => {
+  if (!isAtLeast(versionOf(machine), 1, 13)) return refuse('Unimplemented', 'unknown service machine.LifecycleService')
+  if (machine.platform === 'container') return notInContainer
+  return machine.installing ? refuse('FailedPrecondition', 'another installation/upgrade is already in progress') : undefined
+}
+
+const notPulled = (what: string, image: string): Refusal =>
+  refuse('Internal', `${what} failed: installer image "${image}" not found in containerd store: image "${image}": not found`)
+
+/** `LifecycleService.Install`, Talos 1.13 and newer: the first installation, on a disk of the caller's choice. The machine goes on from where it booted. */
+export const installAnew = (
+  site: Site,
+  machine: Machine,
+  { image, disk }: { readonly image: string; readonly disk: string },
+  ends: Ends<InstallOutcome>,
+): Cancel => {
+  const refused = ((): Refusal | undefined => {
+    const early = objection(machine)
+    if (early) return early
+    if (isInstalled(machine.disk)) return refuse('AlreadyExists', 'machine is already installed')
+    if (image === '') return refuse('InvalidArgument', 'installer image name is required')
+    if (disk === '') return refuse('InvalidArgument', 'destination disk is required')
+    if (!machine.disks.some(({ path }) => path === disk))
+      return refuse('InvalidArgument', `invalid disk path: lstat ${disk}: no such file or directory`)
+    return machine.images.has(stored(image)) ? undefined : notPulled('installation', image)
+  })()
+  if (refused) {
+    ends.end(refused)
+    return () => {}
+  }
+  machine.disks = machine.disks.map(one => ({ ...one, system: one.path === disk }))
+  return installFor(site, machine, image, ends)
+}
+
+/**
+ * `LifecycleService.Upgrade`, Talos 1.13 and newer: runs the installer and nothing else. No look at etcd, no drain, no reboot, no event.
+ */
+export const install = (site: Site, machine: Machine, image: string, ends: Ends<InstallOutcome>): Cancel => {
+  const refused = ((): Refusal | undefined => {
+    const early = objection(machine)
+    if (early) return early
+    if (!isInstalled(machine.disk)) return refuse('FailedPrecondition', 'machine is not installed')
+    if (image === '') return refuse('InvalidArgument', 'installer image name is required')
+    return machine.images.has(stored(image)) ? undefined : notPulled('upgrade', image)
+  })()
+  if (refused) {
+    ends.end(refused)
+    return () => {}
+  }
+  return installFor(site, machine, image, ends)
 }

@@ -3,14 +3,15 @@ import type { Answer } from './answer.ts'
 import { answer, refuse } from './answer.ts'
 import { failSequence } from './boot.ts'
 import { runInstaller } from './install.ts'
+import { pullAndInstall } from './install-sequence.ts'
 import { withoutDigest } from './images.ts'
 import type { Machine } from './machine.ts'
-import { versionOf } from './machine.ts'
+import { isInMaintenance, versionOf } from './machine.ts'
 import { moment, plain, stopAll, stopAllPods, stopEverything, stopServices } from './phases.ts'
 import { restartPhase } from './reboot.ts'
 import { notInContainer } from './refusals.ts'
 import { isAtLeast } from './releases.ts'
-import type { Phase } from './sequencer.ts'
+import type { Phase, Sequence } from './sequencer.ts'
 import { startSequence } from './sequencer.ts'
 import type { ServerDrain } from './server-drain.ts'
 import type { Site } from './site.ts'
@@ -29,8 +30,8 @@ export type LegacyUpgrade = {
 
 /** What the server checks of etcd before it agrees; undefined where nothing is wrong. */
 const etcdObjection = (site: Site, machine: Machine, request: LegacyUpgrade): Answer<never> | undefined => {
-  const skips = request.force || (request.preserve && isAtLeast(versionOf(machine), 1, 14))
-  if (machine.role !== 'controlplane' || skips) return undefined
+  const skips = request.force || (request.preserve && isAtLeast(versionOf(machine), 1, 13))
+  if (machine.role !== 'controlplane' || skips || isInMaintenance(machine)) return undefined
   if (!site.etcd.hasQuorum()) return refuse('DeadlineExceeded', 'failed to acquire upgrade mutex: context deadline exceeded')
   const members = site.etcd.members()
   const invalid = (text: string): Answer<never> => refuse('Unknown', `error validating etcd for upgrade: ${text}`)
@@ -90,6 +91,37 @@ const staging = (site: Site, machine: Machine, { image, force }: LegacyUpgrade, 
   ]
 }
 
+/** Of a machine in maintenance: it has nothing to end first. Before 1.13 nobody looked at the image before. */
+const inMaintenance = (site: Site, machine: Machine, image: string, kexec: boolean, actorID: string): readonly Phase[] => [
+  {
+    name: 'upgrade',
+    tasks: ['upgrade'],
+    run: end => pullAndInstall(site, machine, image, error => end(error === undefined ? undefined : `task "upgrade" failed: ${error}`)),
+  },
+  plain('meta', 'reloadMeta'),
+  ...(kexec ? [plain('kexec', 'kexecPrepare')] : []),
+  stopEverything(site, machine),
+  restartPhase(site, machine, actorID, 'upgrade', kexec),
+]
+
+const begin = (site: Site, machine: Machine, request: LegacyUpgrade, drain: ServerDrain): Answer<{ readonly actorID: string }> => {
+  const { image, stage } = request
+  const actorID = site.schedule.random.uuid()
+  const kexec = request.rebootMode === 'default'
+  site.journal.write(machine.name, 'upgrade-requested', image)
+  const sequence = ((): Pick<Sequence, 'name' | 'phases'> => {
+    if (isInMaintenance(machine)) return { name: 'maintenanceUpgrade', phases: inMaintenance(site, machine, image, kexec, actorID) }
+    return stage
+      ? { name: 'stageUpgrade', phases: staging(site, machine, request, kexec, actorID) }
+      : { name: 'upgrade', phases: installing(site, machine, image, drain, kexec, actorID) }
+  })()
+  const ended = (error: string | undefined): void => {
+    if (error !== undefined) failSequence(site, machine)
+  }
+  startSequence(site, machine, { ...sequence, ended }, actorID)
+  return answer({ actorID })
+}
+
 /**
  * `MachineService.Upgrade`. Validates image and etcd before it answers, which takes a while; then drains, installs and reboots in the background. A staged one
  * reboots first, and installs in that boot.
@@ -102,8 +134,13 @@ export const requestUpgrade = (
   end: (result: Answer<{ readonly actorID: string }>) => void,
 ): void => {
   if (machine.platform === 'container') return end(notInContainer)
-  if (!isInstalled(machine.disk) && isAtLeast(versionOf(machine), 1, 13)) return end(refuse('FailedPrecondition', 'Talos is not installed'))
+  const isOld = !isAtLeast(versionOf(machine), 1, 13)
+  if (!isInstalled(machine.disk) && (!isOld || isInMaintenance(machine))) return end(refuse('FailedPrecondition', 'Talos is not installed'))
   const { image } = request
+  if (isOld && isInMaintenance(machine)) {
+    if (!request.preserve && !request.stage && !request.force) return end(begin(site, machine, request, drain))
+    return end(refuse('Unimplemented', 'upgrade --preserve, --stage, and --force are not supported in maintenance mode'))
+  }
   const stream = openStream<{ readonly actorID: string }>(site, machine, { line: () => {}, end })
   later(site, machine, site.durations.draw('validateInstaller'), () => {
     const installer = site.registry.find(image)
@@ -116,21 +153,6 @@ export const requestUpgrade = (
     const objection = etcdObjection(site, machine, request)
     if (objection) return stream.end(objection)
     machine.images.set(withoutDigest(image), installer)
-    const actorID = site.schedule.random.uuid()
-    const kexec = request.rebootMode === 'default'
-    site.journal.write(machine.name, 'upgrade-requested', image)
-    startSequence(
-      site,
-      machine,
-      {
-        name: request.stage ? 'stageUpgrade' : 'upgrade',
-        phases: request.stage ? staging(site, machine, request, kexec, actorID) : installing(site, machine, image, drain, kexec, actorID),
-        ended: error => {
-          if (error !== undefined) failSequence(site, machine)
-        },
-      },
-      actorID,
-    )
-    stream.end(answer({ actorID }))
+    stream.end(begin(site, machine, request, drain))
   })
 }

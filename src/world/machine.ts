@@ -18,6 +18,9 @@ export type RunningSequence = {
   readonly name: string
   readonly actorID: string
   phase: string
+  /** The place of that phase, from 0, and its tasks. */
+  at: number
+  tasks: readonly string[]
   readonly since: number
   abandoned: boolean
   stuck: boolean
@@ -57,7 +60,7 @@ export type Machine = {
   readonly arch: string
   /** What the system disk holds. */
   readonly disk: Disk
-  readonly disks: readonly BlockDevice[]
+  disks: readonly BlockDevice[]
   /** The machine configuration that runs; empty where there is none. */
   config: string
   /** The one on the disk, where that is another: the next boot takes it. */

@@ -3,7 +3,7 @@ import { answer, refuse } from './answer.ts'
 import { failSequence } from './boot.ts'
 import { leaveEtcd } from './etcd-membership.ts'
 import type { Machine } from './machine.ts'
-import { versionOf } from './machine.ts'
+import { isInMaintenance, versionOf } from './machine.ts'
 import { plain, stopAll, stopAllPods, stopEverything } from './phases.ts'
 import { restartPhase } from './reboot.ts'
 import { isAtLeast } from './releases.ts'
@@ -13,7 +13,7 @@ import type { ServerDrain } from './server-drain.ts'
 import { powerOffPhase } from './shutdown.ts'
 import type { Site } from './site.ts'
 import { later } from './site.ts'
-import { wipeDisk } from './slots.ts'
+import { isInstalled, wipeDisk } from './slots.ts'
 
 export type ResetRequest = {
   readonly graceful: boolean
@@ -142,6 +142,18 @@ const phasesOf = (site: Site, machine: Machine, request: ResetRequest, drain: Se
   ]
 }
 
+/** Before 1.13 a machine in maintenance wipes at once, and asks then to be restarted, for which it is not free: only the wiping comes of it. */
+const resetInMaintenance = (site: Site, machine: Machine, request: ResetRequest): Answer<{ readonly actorID: string }> => {
+  if (request.partitions.length > 0) return refuse('Unknown', 'system partitions to wipe params is not supported in the maintenance mode')
+  if (!isInstalled(machine.disk)) return refuse('Unknown', 'reset failed: Talos is not installed')
+  const actorID = site.schedule.random.uuid()
+  site.journal.write(machine.name, 'reset-requested', 'in maintenance')
+  wipe(site, machine, { ...request, mode: 'all' })
+  const last = request.reboot ? restartPhase(site, machine, actorID, 'reset', false) : powerOffPhase(site, machine, actorID)
+  startSequence(site, machine, { name: request.reboot ? 'reboot' : 'shutdown', phases: [last] }, actorID)
+  return answer({ actorID })
+}
+
 /**
  * `MachineService.Reset`: OK means queued. Gracefully, it drains and leaves etcd first; where it cannot leave, the machine reboots as it was. What was
  * on the wiped partitions is gone with the last phase but one.
@@ -152,8 +164,10 @@ export const requestReset = (
   request: ResetRequest,
   drain: ServerDrain,
 ): Answer<{ readonly actorID: string }> => {
-  const objection = objectionToDisks(machine, request) ?? objectionToPartitions(machine, request)
+  const isOldMaintenance = isInMaintenance(machine) && !isAtLeast(versionOf(machine), 1, 13)
+  const objection = objectionToDisks(machine, request) ?? (isOldMaintenance ? undefined : objectionToPartitions(machine, request))
   if (objection) return objection
+  if (isOldMaintenance) return resetInMaintenance(site, machine, request)
   const actorID = site.schedule.random.uuid()
   const { graceful, reboot, mode } = request
   site.journal.write(machine.name, 'reset-requested', [graceful ? 'graceful' : '', reboot ? 'reboot' : '', mode].filter(Boolean).join(' '))

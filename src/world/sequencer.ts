@@ -1,11 +1,20 @@
 import type { MachineStage } from '../ports/talos.ts'
-import type { Machine } from './machine.ts'
+import type { Machine, RunningSequence } from './machine.ts'
 import { setStage, versionOf } from './machine.ts'
-import { isAtLeast } from './releases.ts'
+import { parseVersion } from './releases.ts'
 import type { Site } from './site.ts'
 import { later } from './site.ts'
 
-export type SequenceName = 'initialize' | 'install' | 'boot' | 'shutdown' | 'upgrade' | 'stageUpgrade' | 'reboot' | 'reset'
+export type SequenceName =
+  | 'initialize'
+  | 'install'
+  | 'boot'
+  | 'shutdown'
+  | 'upgrade'
+  | 'stageUpgrade'
+  | 'maintenanceUpgrade'
+  | 'reboot'
+  | 'reset'
 
 /** Tasks of a phase run together. Without `run` the phase takes a moment and succeeds. */
 export type Phase = {
@@ -30,18 +39,25 @@ export type Sequence = {
 
 /** Which running sequences give way to a new one. */
 const GIVES_WAY: Readonly<Record<SequenceName, readonly SequenceName[]>> = {
-  initialize: [],
+  initialize: ['maintenanceUpgrade'],
   install: [],
   boot: ['reboot', 'reset', 'upgrade'],
   reboot: ['reboot'],
   reset: ['reboot'],
   upgrade: [],
   stageUpgrade: [],
+  maintenanceUpgrade: [],
   shutdown: [],
 }
 
+/** Since 1.14, and in late patches of 1.13, a machine in maintenance can be rebooted. */
+const initializeGivesWay = (version: string): boolean => {
+  const [, minor = 0, patch = 0] = parseVersion(version) ?? []
+  return minor > 13 || (minor === 13 && patch >= 9)
+}
+
 const givesWay = (machine: Machine, running: SequenceName, name: SequenceName): boolean =>
-  GIVES_WAY[running].includes(name) || (running === 'initialize' && name === 'reboot' && isAtLeast(versionOf(machine), 1, 14))
+  GIVES_WAY[running].includes(name) || (running === 'initialize' && name === 'reboot' && initializeGivesWay(versionOf(machine)))
 
 /** What a sequence's START makes of the stage. Installing begins with its phase of that name. */
 const STAGES: Readonly<Record<SequenceName, MachineStage | undefined>> = {
@@ -52,9 +68,10 @@ const STAGES: Readonly<Record<SequenceName, MachineStage | undefined>> = {
   reset: 'resetting',
   upgrade: 'upgrading',
   stageUpgrade: 'upgrading',
+  maintenanceUpgrade: 'upgrading',
   shutdown: 'shutting down',
 }
-const INSTALLS: readonly SequenceName[] = ['install', 'upgrade', 'stageUpgrade']
+const INSTALLS: readonly SequenceName[] = ['install', 'upgrade', 'stageUpgrade', 'maintenanceUpgrade']
 
 /** What a phase's START makes of the stage. */
 const stageOfPhase = (sequence: SequenceName, phase: string): MachineStage | undefined => {
@@ -84,11 +101,17 @@ export const startSequence = (site: Site, machine: Machine, sequence: Sequence, 
       return false
     }
     victim.abandoned = true
-    const error = { code: 'CANCELED', message: `sequence canceled: ${victim.name}` } as const
+    for (const task of victim.tasks) publish(schedule.now(), victim.actorID, { type: 'TaskEvent', task, action: 'STOP' })
+    publish(schedule.now(), victim.actorID, { type: 'PhaseEvent', phase: victim.phase, action: 'STOP' })
+    publish(schedule.now(), victim.actorID, { type: 'SequenceEvent', sequence: victim.name, action: 'STOP' })
+    const why = `error running phase ${victim.at + 1} in ${victim.name} sequence: task 1/${victim.tasks.length}: failed, context canceled`
+    const error = { code: 'CANCELED', message: `sequence failed: ${why}` } as const
     publish(schedule.now(), victim.actorID, { type: 'SequenceEvent', sequence: victim.name, action: 'NOOP', error })
   }
 
-  const running = { name: sequence.name, actorID, phase: '', since: schedule.now(), abandoned: false, stuck: false }
+  const running: RunningSequence = {
+    ...{ name: sequence.name, actorID, phase: '', at: 0, tasks: [], since: schedule.now(), abandoned: false, stuck: false },
+  }
   machine.sequence = running
   const { life } = machine
   publish(schedule.now(), actorID, { type: 'SequenceEvent', sequence: sequence.name, action: 'START' })
@@ -110,6 +133,8 @@ export const startSequence = (site: Site, machine: Machine, sequence: Sequence, 
     const phase = sequence.phases[at]
     if (!phase) return finish(undefined)
     running.phase = phase.name
+    running.at = at
+    running.tasks = phase.tasks
     publish(schedule.now(), actorID, { type: 'PhaseEvent', phase: phase.name, action: 'START' })
     const stageNow = stageOfPhase(sequence.name, phase.name)
     if (stageNow) setStage(site, machine, stageNow)

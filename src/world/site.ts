@@ -21,6 +21,8 @@ export type Change =
   /** The machine configuration, the one that runs or the one on the disk. */
   | 'config'
   | 'meta'
+  /** Talos lies on its disk, or another one beside it. */
+  | 'installed'
   /** What it shows on its port. */
   | 'certificate'
   | 'addresses'
