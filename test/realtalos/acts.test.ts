@@ -104,9 +104,9 @@ test('kubelet starts again where it is asked to, and what Talos keeps running do
   expect(valueOf(onlyMessage(worker, 'ServiceRestart', answer.messages)).resp).toContain('kubelet')
   await vi.waitFor(async () => expect(valueOf(await talos.machine(worker))).toEqual(before), { timeout: 40_000, interval: 500 })
 
-  for (const id of ['machined', 'containerd', 'cri'])
+  for (const id of ['machined', 'apid', 'containerd', 'cri'])
     expect(await restart(worker, id)).toMatchObject(refused('unknown', `"${id}" doesn't support restart operation via API`))
-  expect(await restart(controlPlanes[0]!, 'etcd')).toMatchObject(refused('unknown', 'etcd'))
+  expect(await restart(controlPlanes[0]!, 'etcd')).toMatchObject(refused('unknown', '"etcd" doesn.t support restart operation via API'))
   expect(await restart(worker, 'nosuch')).toMatchObject(refused('unknown', 'nosuch'))
   expect(await restart(worker, 'kubelet', callsWith(await talosconfig({ role: 'os:reader' })))).toMatchObject(refused('forbidden'))
   expect(valueOf(await talos.machine(controlPlanes[0]!))).toMatchObject({ stage: 'running', ready: true })
