@@ -1,6 +1,5 @@
 import type { Cancellation } from './clock.ts'
 import type { Result } from './fault.ts'
-import type { MachineActions } from './machine-actions.ts'
 
 export type MachineStage =
   | 'unknown'
@@ -122,7 +121,7 @@ export type RebootMode = 'default' | 'powercycle' | 'force'
  * The Talos API of one cluster. Every call goes to the machine's own address and has a deadline. An answer OK of `reboot` or `upgrade` means
  * queued: whether it happened is told by the boot id alone.
  */
-export type Talos = MachineActions & {
+export type Talos = {
   /** Hosts that the talosconfig names: where a cluster is asked for its members first. */
   readonly endpoints: readonly string[]
   /** From when and until when the client certificate is valid, milliseconds since 1970. */
