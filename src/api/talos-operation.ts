@@ -65,12 +65,12 @@ const envelope = {
     .prefault({})
     .meta({ description: 'How long single steps may take.' }),
   acknowledge: z
-    .array(z.enum(['api-outage']))
+    .array(z.enum(['api-outage', 'no-fault-tolerance']))
     .max(4)
     .default([])
     .meta({
       description:
-        'Consequences that you accept. api-outage: the Kubernetes API stops while the only control plane, or one of two, is away.',
+        'Consequences that you accept. api-outage: the Kubernetes API stops while the only control plane, or one of two, is away. no-fault-tolerance: a control plane leaves for good although none of those that stay may fail.',
       'x-kubernetes-list-type': 'set',
     }),
   minReadySeconds: int32()
@@ -78,6 +78,10 @@ const envelope = {
     .default(0)
     .meta({ description: 'How long a machine must have been ready, in seconds, before the next one is touched.' }),
   startAfter: timestamp().optional().meta({ description: 'Nothing is begun before this time.' }),
+  again: z.boolean().default(false).meta({
+    description:
+      'Act although an operation of this name did the same within the last hour. Without it such an operation is refused, so that nothing that creates it again and again can reboot a machine in a circle.',
+  }),
   ignoreWindows: z
     .boolean()
     .default(false)

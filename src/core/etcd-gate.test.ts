@@ -2,7 +2,7 @@ import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import type { EtcdMember, EtcdView } from '../ports/talos.ts'
 import type { Fault } from '../ports/fault.ts'
-import { etcdGate, etcdSample, quorumOf, type EtcdGateInput } from './etcd-gate.ts'
+import { etcdGate, quorumOf, type EtcdGateInput } from './etcd-gate.ts'
 import { agreedLeader, isLeader, leaderName, peerHost, type ControlPlaneView } from './etcd-members.ts'
 
 const id = (i: number) => `000000000000000${i}`
@@ -58,7 +58,15 @@ const cluster = (
 const range = (n: number) => Array.from({ length: n }, (_, k) => k + 1)
 
 const settled = (controlPlanes: readonly ControlPlaneView[], more: Partial<EtcdGateInput> = {}) =>
-  etcdGate({ controlPlanes, purpose: 'settled', quotaBytes: 2048 * MiB, acknowledgeApiOutage: false, etcdStepAllowed: false, ...more })
+  etcdGate({
+    controlPlanes,
+    purpose: 'settled',
+    seenControlPlanes: 0,
+    quotaBytes: 2048 * MiB,
+    acknowledged: [],
+    etcdStepAllowed: false,
+    ...more,
+  })
 const restart = (controlPlanes: readonly ControlPlaneView[], target: string, more: Partial<EtcdGateInput> = {}) =>
   settled(controlPlanes, { purpose: 'restart', target, ...more })
 const three = range(3).map(i => member(i))
@@ -252,22 +260,71 @@ describe('each condition on its own', () => {
   })
 })
 
-describe('two samples', () => {
-  const before = (changes: Readonly<Record<number, Change>>) => etcdSample(cluster(3, changes))
-  it('pass where both are calm', () => expect(settled(cluster(3), { previous: before({}) })).toEqual({ pass: true }))
-  it('hold where the first lagged', () =>
-    expect(settled(cluster(3), { previous: before({ 2: { status: { raftAppliedIndex: 1n } } }) })).toMatchObject({
-      condition: 7,
-      machine: 'cp-2',
+describe('a control plane that is unwell itself', () => {
+  const sick = cluster(3, { 2: { service: { state: 'Stopping', healthy: false }, status: { leader: '' } } })
+  it('stands against its restart, and not against its repair', () => {
+    expect(restart(sick, 'cp-2')).toMatchObject({ condition: 1, machine: 'cp-2' })
+    expect(restart(sick, 'cp-2', { purpose: 'repair' })).toEqual({ pass: true })
+    expect(restart(replaced(2, silent(2)), 'cp-2', { purpose: 'repair' })).toEqual({ pass: true })
+  })
+  it('stands against the repair of another', () =>
+    expect(restart(sick, 'cp-1', { purpose: 'repair' })).toMatchObject({ condition: 1, machine: 'cp-2' }))
+  it('a repair needs quorum among the others as any restart does', () => {
+    expect(restart(cluster(2), 'cp-1', { purpose: 'repair' })).toMatchObject({ kind: 'quorum' })
+    expect(restart([silent(1)], 'cp-1', { purpose: 'repair', acknowledged: ['api-outage'] })).toEqual({ pass: true })
+  })
+})
+
+describe('a control plane that is to leave for good', () => {
+  const removal = (controlPlanes: readonly ControlPlaneView[], more: Partial<EtcdGateInput> = {}) =>
+    restart(controlPlanes, 'cp-1', { purpose: 'removal', ...more })
+  it.each<[number, 'never' | 'accepted' | 'yes']>([
+    [1, 'never'],
+    [2, 'accepted'],
+    [3, 'accepted'],
+    [4, 'yes'],
+    [5, 'yes'],
+  ])('of %i: %s', (n, may) => {
+    const acknowledged = ['no-fault-tolerance', 'api-outage']
+    expect(removal(cluster(n)).pass).toBe(may === 'yes')
+    expect(removal(cluster(n), { acknowledged }).pass).toBe(may !== 'never')
+    if (may !== 'yes') expect(removal(cluster(n))).toMatchObject({ kind: 'quorum', reason: 'QuorumWouldBeLost', condition: 10 })
+  })
+  it('the accepted outage of a restart is no consent', () =>
+    expect(removal(cluster(3), { acknowledged: ['api-outage'] })).toMatchObject({ condition: 10 }))
+  it('may be unwell, learner and silent itself; all others have to be well', () => {
+    const five = range(5).map(i => member(i, i === 1 ? { isLearner: true } : {}))
+    expect(removal(range(5).map(i => (i === 1 ? silent(1) : cp(i, five, { status: { leader: id(2) } }))))).toEqual({ pass: true })
+    expect(removal(range(5).map(i => (i === 2 ? silent(2) : cp(i, five))))).toMatchObject({ condition: 1, machine: 'cp-2' })
+  })
+  it('passes when it has left', () => {
+    const left = [member(2), member(3), member(4)]
+    expect(removal([silent(1), ...[2, 3, 4].map(i => cp(i, left, { status: { leader: id(2) } }))])).toEqual({ pass: true })
+  })
+})
+
+describe('a step that makes room', () => {
+  const full = cluster(3, {
+    1: { alarms: [{ memberID: id(2), alarm: 'NOSPACE' }] },
+    2: { status: { dbSize: 2_040 * MiB, errors: ['memberID:2 alarm:NOSPACE'] } },
+  })
+  it('may be taken although there is none', () => {
+    expect(restart(full, 'cp-2')).toMatchObject({ condition: 6 })
+    expect(restart(full, 'cp-2', { makesRoom: true })).toEqual({ pass: true })
+  })
+  it('is no cure for damage', () =>
+    expect(restart(cluster(3, { 1: { alarms: [{ memberID: id(2), alarm: 'CORRUPT' }] } }), 'cp-2', { makesRoom: true })).toMatchObject({
+      kind: 'alarm',
     }))
-  it('hold where an election came between', () =>
-    expect(
-      settled(cluster(3), {
-        previous: before({ 1: { status: { raftTerm: 6n } }, 2: { status: { raftTerm: 6n } }, 3: { status: { raftTerm: 6n } } }),
-      }),
-    ).toMatchObject({ condition: 5 }))
-  it('a sample outlives being written down', () =>
-    expect(settled(cluster(3), { previous: JSON.parse(JSON.stringify(before({}))) })).toEqual({ pass: true }))
+})
+
+describe('a TalosMachine that was just deleted', () => {
+  const four = range(4).map(i => member(i))
+  const known = range(3).map(i => cp(i, four))
+  it('is waited for until discovery has looked again', () => {
+    expect(settled(known, { seenControlPlanes: 4 })).toMatchObject({ kind: 'hold', condition: 3 })
+    expect(settled(known, { seenControlPlanes: 3 })).toMatchObject({ kind: 'orphan', condition: 3 })
+  })
 })
 
 describe('quorum', () => {
@@ -286,11 +343,11 @@ describe('quorum', () => {
       condition: 10,
       machine: 'cp-1',
     })
-    expect(restart(cluster(n), 'cp-1', { acknowledgeApiOutage: true })).toEqual({ pass: true })
+    expect(restart(cluster(n), 'cp-1', { acknowledged: ['api-outage'] })).toEqual({ pass: true })
   })
   it('an accepted outage excuses nothing else', () => {
-    expect(restart([cp(1, [member(1), member(2)]), silent(2)], 'cp-1', { acknowledgeApiOutage: true })).toMatchObject({ condition: 1 })
-    expect(restart(replaced(3, silent(3)), 'cp-1', { acknowledgeApiOutage: true })).toMatchObject({ condition: 1 })
+    expect(restart([cp(1, [member(1), member(2)]), silent(2)], 'cp-1', { acknowledged: ['api-outage'] })).toMatchObject({ condition: 1 })
+    expect(restart(replaced(3, silent(3)), 'cp-1', { acknowledged: ['api-outage'] })).toMatchObject({ condition: 1 })
   })
   it('arithmetic that would allow it does not: all others have to be healthy', () => {
     const five = range(5).map(i => member(i))
@@ -339,7 +396,7 @@ describe('whatever is asked', () => {
         fc.constantFrom('silent', 'not a member', 'stranger', 'unhealthy'),
         fc.boolean(),
         fc.constantFrom<'restart' | 'settled'>('restart', 'settled'),
-        (n, which, fault, acknowledgeApiOutage, purpose) => {
+        (n, which, fault, accepted, purpose) => {
           const i = (which % n) + 1
           const all = range(n).map(k => member(k))
           const members = fault === 'not a member' ? all.filter(m => m.id !== id(i)) : fault === 'stranger' ? [...all, member(8)] : all
@@ -348,7 +405,9 @@ describe('whatever is asked', () => {
               ? silent(k)
               : cp(k, members, k === i && fault === 'unhealthy' ? { service: { state: 'Running', healthy: false } } : {}),
           )
-          expect(settled(controlPlanes, { purpose, target: 'cp-1', acknowledgeApiOutage, etcdStepAllowed: true }).pass).toBe(false)
+          expect(
+            settled(controlPlanes, { purpose, target: 'cp-1', acknowledged: accepted ? ['api-outage'] : [], etcdStepAllowed: true }).pass,
+          ).toBe(false)
         },
       ),
     )

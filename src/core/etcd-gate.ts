@@ -13,16 +13,21 @@ export const DEFAULT_QUOTA_BYTES = 2 * 1024 ** 3
 export type EtcdGateInput = {
   /** Every control plane of the cluster, whether it answered or not. */
   readonly controlPlanes: readonly ControlPlaneView[]
-  /** The control plane that is about to go away; needed for `restart`. */
+  /** The control plane that is about to go away; needed for all purposes but `settled`. */
   readonly target?: string
-  /** restart: may `target` go away for a while? settled: is all well again after it came back? */
-  readonly purpose: 'restart' | 'settled'
+  /**
+   * restart: may `target` go away for a while? repair: the same, where it is `target` itself that is unwell: only the others are judged. removal: may it
+   * leave for good, and when it has left, are the others well? settled: is all well again after it came back?
+   */
+  readonly purpose: 'restart' | 'repair' | 'removal' | 'settled'
+  /** How many control planes discovery saw last: where fewer are known, one was just taken out of sight, and its member is no orphan yet. */
+  readonly seenControlPlanes: number
   /** The smallest quota of all control planes; 0 means etcd's default. */
   readonly quotaBytes: number
-  /** An earlier sample, 2 to 5 seconds old, where there is one: lag has to be small in both, and the term the same. */
-  readonly previous?: EtcdSample
-  /** `spec.acknowledge` has api-outage: one or two control planes may lose quorum for the restart. */
-  readonly acknowledgeApiOutage: boolean
+  /** The step makes room: a full database, and the alarm that says so, do not stand against it. */
+  readonly makesRoom?: boolean
+  /** `spec.acknowledge`. api-outage: one or two control planes may lose quorum for a restart. no-fault-tolerance: so few may stay that none of them may fail. */
+  readonly acknowledged: readonly string[]
   /** The operation changes the etcd minor, so members may differ by one meanwhile. */
   readonly etcdStepAllowed: boolean
 }
@@ -56,19 +61,9 @@ export type EtcdGateVerdict =
 
 type Objection = Extract<EtcdGateVerdict, { pass: false }>
 
-/** What two samples are compared by; per member id. */
-export type EtcdSample = Readonly<Record<string, { readonly term: string; readonly lag: string }>>
-
-/** The sample to hand in as `previous` a few seconds later. */
-export const etcdSample = (controlPlanes: readonly ControlPlaneView[]): EtcdSample => {
-  const views = answered(controlPlanes)
-  return Object.fromEntries(
-    views.map(({ view }) => [
-      view.value.status.memberID,
-      { term: String(view.value.status.raftTerm), lag: String(lagOf(view.value, views)) },
-    ]),
-  )
-}
+/** The control planes that have to be well: all, or all but the one that is unwell itself or leaves. */
+const judged = ({ controlPlanes, purpose, target }: EtcdGateInput): readonly ControlPlaneView[] =>
+  purpose === 'repair' || purpose === 'removal' ? controlPlanes.filter(c => c.name !== target) : controlPlanes
 
 /**
  * May a control plane be touched? Passes only if all ten conditions hold, each asked at every control plane itself:
@@ -81,7 +76,7 @@ export const etcdSample = (controlPlanes: readonly ControlPlaneView[]): EtcdSamp
  *  7 no member lags
  *  8 the database is within its quota
  *  9 etcd minors differ by no more than the operation brings about
- * 10 quorum remains without the target
+ * 10 quorum remains without the target, and, where it is to leave for good, somebody does
  *
  * What only a person can mend is told first; then the lowest condition that does not hold.
  */
@@ -113,9 +108,9 @@ const object = (condition: number, message: string, told: Told = {}): Objection 
   ...(told.remedy === undefined ? {} : { remedy: told.remedy }),
 })
 
-const answering = ({ controlPlanes }: EtcdGateInput): readonly Objection[] => {
-  if (controlPlanes.length === 0) return [object(1, 'no control plane is known; at least one is needed.')]
-  return controlPlanes.flatMap(({ name, view }) => {
+const answering = (input: EtcdGateInput): readonly Objection[] => {
+  if (input.controlPlanes.length === 0) return [object(1, 'no control plane is known; at least one is needed.')]
+  return judged(input).flatMap(({ name, view }) => {
     if (!view.ok) {
       const reasons: Partial<Record<typeof view.fault.kind, Reason>> = {
         unauthenticated: 'CredentialRejected',
@@ -149,8 +144,8 @@ const listKey = (members: readonly EtcdMember[]): string =>
     .sort()
     .join(' | ')
 
-const sameLists = ({ controlPlanes }: EtcdGateInput): readonly Objection[] => {
-  const [first, ...others] = answered(controlPlanes)
+const sameLists = (input: EtcdGateInput): readonly Objection[] => {
+  const [first, ...others] = answered(judged(input))
   if (first === undefined) return []
   const odd = others.find(o => listKey(o.view.value.members) !== listKey(first.view.value.members))
   if (odd === undefined) return []
@@ -165,11 +160,11 @@ const sameLists = ({ controlPlanes }: EtcdGateInput): readonly Objection[] => {
 const display = (members: readonly EtcdMember[]): string => members.map(m => m.name || m.id).join(', ') || 'no member'
 
 const sameSet = (input: EtcdGateInput): readonly Objection[] => {
-  const { controlPlanes } = input
-  const views = answered(controlPlanes)
+  const { controlPlanes, seenControlPlanes } = input
+  const views = answered(judged(input))
   const members = views[0]?.view.value.members ?? []
   // Whether a member is a stranger can be told only when every machine has said which member it is and all lists are the same.
-  const certain = views.length === controlPlanes.length && sameLists(input).length === 0
+  const certain = views.length === judged(input).length && sameLists(input).length === 0
   const byMember = new Map<string, Answered>()
   const objections: Objection[] = []
   for (const c of views) {
@@ -201,6 +196,13 @@ const sameSet = (input: EtcdGateInput): readonly Objection[] => {
   const strangers = members.filter(m => machineOf(m, controlPlanes) === undefined)
   for (const m of strangers) {
     const at = m.peerURLs.map(peerHost).join(', ') || 'no address'
+    if (controlPlanes.length < seenControlPlanes) {
+      const who = `${m.name || '(unnamed)'} (${m.id}, ${at})`
+      objections.push(
+        object(3, `the TalosMachine of the etcd member ${who} is gone; whether its machine is too will be known at the next discovery.`),
+      )
+      continue
+    }
     objections.push(
       object(
         3,
@@ -215,12 +217,14 @@ const sameSet = (input: EtcdGateInput): readonly Objection[] => {
   return objections
 }
 
-const voting = ({ controlPlanes }: EtcdGateInput): readonly Objection[] => {
-  const views = answered(controlPlanes)
+const voting = (input: EtcdGateInput): readonly Objection[] => {
+  const { controlPlanes, purpose, target } = input
+  const views = answered(judged(input))
   const members = new Map(views.flatMap(c => c.view.value.members).map(m => [m.id, m]))
   const learners = new Set(views.filter(c => c.view.value.status.isLearner).map(c => c.view.value.status.memberID))
   return [...members.values()].flatMap(m => {
     const machine = machineOf(m, controlPlanes)?.name
+    if (purpose === 'removal' && machine === target) return []
     if (m.isLearner || learners.has(m.id))
       return [object(4, `the member ${m.name || m.id} is still a learner; it has to be a voter.`, { machine })]
     if (m.name === '') return [object(4, `the member ${m.id} has no name: it was added and never started.`, { machine })]
@@ -228,12 +232,12 @@ const voting = ({ controlPlanes }: EtcdGateInput): readonly Objection[] => {
   })
 }
 
-const led = ({ controlPlanes, previous }: EtcdGateInput): readonly Objection[] => {
-  const views = answered(controlPlanes)
+const led = (input: EtcdGateInput): readonly Objection[] => {
+  const views = answered(judged(input))
   if (views.length === 0) return []
   const leaderless = views.find(c => c.view.value.status.leader === '')
   if (leaderless !== undefined) return [object(5, 'sees no leader; all have to see the same one.', { machine: leaderless.name })]
-  const leader = agreedLeader(controlPlanes)
+  const leader = agreedLeader(views)
   if (leader === undefined)
     return [
       object(5, `the leader is not the same everywhere: ${views.map(c => `${c.name} says ${c.view.value.status.leader}`).join(', ')}.`),
@@ -248,27 +252,19 @@ const led = ({ controlPlanes, previous }: EtcdGateInput): readonly Objection[] =
         `the term is not the same everywhere: ${views.map(c => `${c.name} is in ${c.view.value.status.raftTerm}`).join(', ')}; an election may be on.`,
       ),
     ]
-  const moved = views.find(
-    c =>
-      previous?.[c.view.value.status.memberID] !== undefined &&
-      previous[c.view.value.status.memberID]?.term !== String(c.view.value.status.raftTerm),
-  )
-  if (moved !== undefined) {
-    return [
-      object(
-        5,
-        `the term changed from ${previous?.[moved.view.value.status.memberID]?.term} to ${moved.view.value.status.raftTerm} between two samples; it has to stay.`,
-        { machine: moved.name },
-      ),
-    ]
-  }
   return []
 }
 
-const unalarmed = ({ controlPlanes }: EtcdGateInput): readonly Objection[] => {
-  const views = answered(controlPlanes)
+const unalarmed = (input: EtcdGateInput): readonly Objection[] => {
+  const views = answered(judged(input))
   const name = (id: string) => views.find(c => c.view.value.status.memberID === id)?.name
-  const raised = new Map(views.flatMap(c => c.view.value.alarms).map(a => [`${a.memberID} ${a.alarm}`, a]))
+  const counts = (alarm: string): boolean => input.makesRoom !== true || alarm !== 'NOSPACE'
+  const raised = new Map(
+    views
+      .flatMap(c => c.view.value.alarms)
+      .filter(a => counts(a.alarm))
+      .map(a => [`${a.memberID} ${a.alarm}`, a]),
+  )
   const alarms = [...raised.values()].map(a =>
     object(6, `etcd has raised the alarm ${a.alarm} for the member ${a.memberID}; there must be none.`, {
       machine: name(a.memberID),
@@ -278,9 +274,10 @@ const unalarmed = ({ controlPlanes }: EtcdGateInput): readonly Objection[] => {
     }),
   )
   const errors = views.flatMap(c =>
-    c.view.value.status.errors.map(error => {
+    c.view.value.status.errors.flatMap(error => {
       // etcd repeats every alarm among its errors; what is in the list above needs no second word.
       const alarm = (['NOSPACE', 'CORRUPT'] as const).find(a => error.includes(a))
+      if (alarm !== undefined && !counts(alarm)) return []
       return alarm === undefined
         ? object(6, `etcd reports ${JSON.stringify(error)}; there must be no error.`, { machine: c.name })
         : object(6, `etcd reports the alarm ${alarm}; there must be none.`, {
@@ -308,23 +305,19 @@ const lagOf = (view: EtcdView, views: readonly Answered[]): bigint => {
   return furthest - view.status.raftAppliedIndex
 }
 
-const caughtUp = ({ controlPlanes, previous }: EtcdGateInput): readonly Objection[] => {
-  const views = answered(controlPlanes)
+const caughtUp = (input: EtcdGateInput): readonly Objection[] => {
+  const views = answered(judged(input))
   return views.flatMap(c => {
-    const now = lagOf(c.view.value, views)
-    const before = BigInt(previous?.[c.view.value.status.memberID]?.lag ?? '0')
-    if (now > MAX_LAG) return [object(7, `lags ${now} entries behind; at most ${MAX_LAG} are allowed.`, { machine: c.name })]
-    if (before > MAX_LAG)
-      return [
-        object(7, `lagged ${before} entries behind a moment ago; at most ${MAX_LAG} are allowed in two samples.`, { machine: c.name }),
-      ]
-    return []
+    const lag = lagOf(c.view.value, views)
+    return lag > MAX_LAG ? [object(7, `lags ${lag} entries behind; at most ${MAX_LAG} are allowed.`, { machine: c.name })] : []
   })
 }
 
-const withinQuota = ({ controlPlanes, quotaBytes }: EtcdGateInput): readonly Objection[] => {
+const withinQuota = (input: EtcdGateInput): readonly Objection[] => {
+  const { quotaBytes } = input
+  if (input.makesRoom) return []
   const quota = quotaBytes > 0 ? quotaBytes : DEFAULT_QUOTA_BYTES
-  return answered(controlPlanes).flatMap(c => {
+  return answered(judged(input)).flatMap(c => {
     const { dbSize, dbSizeInUse } = c.view.value.status
     if (dbSize < quota * MAX_FILL) return []
     const remedy =
@@ -342,8 +335,9 @@ const withinQuota = ({ controlPlanes, quotaBytes }: EtcdGateInput): readonly Obj
 
 const mebibytes = (bytes: number): string => `${Math.round(bytes / 1_048_576)} MiB`
 
-const sameMinor = ({ controlPlanes, etcdStepAllowed }: EtcdGateInput): readonly Objection[] => {
-  const found = answered(controlPlanes).flatMap(c => {
+const sameMinor = (input: EtcdGateInput): readonly Objection[] => {
+  const { etcdStepAllowed } = input
+  const found = answered(judged(input)).flatMap(c => {
     const version = parseVersion(c.view.value.status.protocolVersion)
     return version === undefined ? [] : [{ name: c.name, version }]
   })
@@ -369,13 +363,12 @@ const voters = (controlPlanes: readonly ControlPlaneView[]): number =>
 
 export const quorumOf = (members: number): number => Math.floor(members / 2) + 1
 
-const quorate = ({ controlPlanes, target, purpose, acknowledgeApiOutage }: EtcdGateInput): readonly Objection[] => {
-  if (purpose !== 'restart') return []
+const quorate = (input: EtcdGateInput): readonly Objection[] => {
+  const { controlPlanes, target, purpose, acknowledged } = input
+  if (purpose === 'settled') return []
   const gone = controlPlanes.find(c => c.name === target)
   if (gone === undefined)
     return [object(10, `the control plane that is to go away (${target ?? 'none named'}) is not among those that were asked.`)]
-  const n = Math.max(voters(controlPlanes), 1)
-  const needed = quorumOf(n)
   const left = answered(controlPlanes).filter(
     c =>
       c.name !== target &&
@@ -384,11 +377,14 @@ const quorate = ({ controlPlanes, target, purpose, acknowledgeApiOutage }: EtcdG
       !c.view.value.status.isLearner &&
       c.view.value.status.errors.length === 0,
   ).length
+  if (purpose === 'removal') return remaining(input, gone, left)
+  const n = Math.max(voters(controlPlanes), 1)
+  const needed = quorumOf(n)
   if (left >= needed) return []
   // With one or two control planes no health of the others can help: the Kubernetes API stops while this one is away, and comes back with it.
   // A third one that does not vote yet is another matter: time may mend that.
   const isSmall = controlPlanes.length <= 2
-  if (isSmall && acknowledgeApiOutage) return []
+  if (isSmall && acknowledged.includes('api-outage')) return []
   if (isSmall) {
     return [
       object(
@@ -409,4 +405,29 @@ const quorate = ({ controlPlanes, target, purpose, acknowledgeApiOutage }: EtcdG
       reason: 'QuorumWouldBeLost',
     }),
   ]
+}
+
+/** Who stays when `gone` leaves for good: `left` of them are well. */
+const remaining = (input: EtcdGateInput, gone: ControlPlaneView, left: number): readonly Objection[] => {
+  const others = judged(input)
+  const members = answered(others)[0]?.view.value.members ?? []
+  const stay = members.filter(m => !m.isLearner && machineOf(m, input.controlPlanes)?.name !== gone.name).length
+  const object10 = (message: string, remedy: string): readonly Objection[] => [
+    object(10, message, { machine: gone.name, kind: 'quorum', reason: 'QuorumWouldBeLost', remedy }),
+  ]
+  if (others.length === 0) return object10('is the last control plane: without it there is no cluster.', 'Add another control plane first.')
+  // Lists that cannot be read are objected to above.
+  if (stay === 0) return []
+  if (left < quorumOf(stay))
+    return [
+      object(10, `without it ${left} healthy voters of ${stay} remain; ${quorumOf(stay)} are needed.`, {
+        machine: gone.name,
+        reason: 'QuorumWouldBeLost',
+      }),
+    ]
+  if (stay > 2 || input.acknowledged.includes('no-fault-tolerance')) return []
+  return object10(
+    `leaves ${stay} etcd member${stay === 1 ? '' : 's'}, of which none may fail any more.`,
+    'Accept that with spec.acknowledge: [no-fault-tolerance] (--acknowledge no-fault-tolerance), or add a control plane first.',
+  )
 }

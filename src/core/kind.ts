@@ -108,7 +108,10 @@ export type Stage = {
   /** What ordering the machines needs to know. */
   readonly orderNeeds: (operation: TalosOperation, world: World) => readonly Need[]
   readonly order: (operation: TalosOperation, world: World) => readonly Candidate[]
-  /** Whether its turn has come: the tiers before it are through, and as few machines are away as was asked for. Needs the Nodes only. */
+  /**
+   * Whether its turn has come: the tiers before it are through, and as few machines are away as was asked for. Needs the Nodes only. A wait with a
+   * reason is one for machines that are away by nobody's order, and has an end.
+   */
   readonly turn: (view: View) => Verdict
   readonly openNeeds?: (view: View) => readonly Need[]
   /** Asked right before a target is opened: what exactly is to be done, or why nothing is. */

@@ -35,6 +35,8 @@ export const rollingOut = (kind: Kind, operation: TalosOperation, world: World):
 
 /** How long a machine whose turn has come may be unable to begin. */
 const OPENING_LIMIT_MS = 15 * 60_000
+/** How long its turn may be kept back by machines that are none of the operation's doing. */
+const TURN_LIMIT_MS = 30 * 60_000
 
 /** Opens the next machine, if one may be opened now. */
 const openNext = (stage: Stage, operation: TalosOperation, world: World): Decision | undefined => {
@@ -73,7 +75,15 @@ const openNext = (stage: Stage, operation: TalosOperation, world: World): Decisi
       closed.opensAt === undefined ? LONGEST_REST_MS : Math.min(closed.opensAt - world.now, LONGEST_REST_MS),
       closed.opensAt,
     )
-  if (turn.may === 'wait') return notYet(`${displayName(target)} is next: ${turn.why}`, world.timing.pollMs)
+  if (turn.may === 'wait') {
+    const message = `${displayName(target)} is next: ${turn.why}`
+    if (turn.reason === undefined) return notYet(message, world.timing.pollMs)
+    const { waiting } = operation.status
+    const until = (waiting?.for === message ? ledger.ms(waiting.since) : world.now) + TURN_LIMIT_MS
+    return world.now >= until
+      ? failure(view, turn.reason, `${message} (for ${formatDuration(TURN_LIMIT_MS)})`)
+      : notYet(message, world.timing.pollMs, until)
+  }
   if (turn.may === 'no') return failure(view, turn.reason, turn.message)
   const opening = stage.open(view)
   if ('skip' in opening) return record(operation, ledger.closed(operation.status, world.now, target.name, 'Skipped', opening.skip))

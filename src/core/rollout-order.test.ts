@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest'
 import { ANNOTATION, LABEL } from '../api/names.ts'
 import {
   allowedUnavailable,
-  isHeld,
+  holdOf,
   matchesSelector,
   naturally,
   nextWorkers,
@@ -121,18 +121,18 @@ describe('names as people count', () => {
 
 describe('holds', () => {
   const held = (value: string | undefined, node?: string) =>
-    isHeld({
+    holdOf({
       machine: marks({}, value === undefined ? {} : { [ANNOTATION.upgradeHold]: value }),
       ...(node === undefined ? {} : { node: marks({}, { [ANNOTATION.upgradeHold]: node }) }),
     })
-  it.each<[string, string | undefined, string | undefined, boolean]>([
-    ['true', 'true', undefined, true],
-    ['a reason', 'waiting for the vendor', undefined, true],
-    ['an empty value', '', undefined, true],
-    ['false', 'false', undefined, false],
-    ['nothing', undefined, undefined, false],
-    ['the Node alone', undefined, 'true', true],
-    ['the machine says false, the Node true', 'false', 'true', false],
+  it.each<[string, string | undefined, string | undefined, string | undefined]>([
+    ['true', 'true', undefined, 'true'],
+    ['a reason', 'waiting for the vendor', undefined, 'waiting for the vendor'],
+    ['an empty value', '', undefined, ''],
+    ['false', 'false', undefined, undefined],
+    ['nothing', undefined, undefined, undefined],
+    ['the Node alone', undefined, 'true', 'true'],
+    ['the machine says false, the Node true', 'false', 'true', undefined],
   ])('%s', (_, value, node, expected) => expect(held(value, node)).toBe(expected))
 })
 

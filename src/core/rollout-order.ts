@@ -63,10 +63,10 @@ const orderNote = (c: Candidate): readonly string[] => {
       ]
 }
 
-/** Whether `upgrade-hold` keeps the machine out of rollouts: any value but `false`. */
-export const isHeld = (c: Pick<Candidate, 'machine' | 'node'>): boolean => {
+/** The value of `upgrade-hold` where it keeps the machine out of rollouts: any but `false`. Undefined where it does not. */
+export const holdOf = (c: Pick<Candidate, 'machine' | 'node'>): string | undefined => {
   const hold = c.machine.annotations[ANNOTATION.upgradeHold] ?? c.node?.annotations[ANNOTATION.upgradeHold]
-  return hold !== undefined && hold !== 'false'
+  return hold === 'false' ? undefined : hold
 }
 
 /** Compares names with their numbers as numbers: wk-2 before wk-10. Total: 0 only for equal texts. */

@@ -31,6 +31,7 @@ export const spec = (change: Partial<OperationSpec> = {}): OperationSpec => ({
   timeouts: { reboot: '30m' },
   acknowledge: [],
   minReadySeconds: 0,
+  again: false,
   ignoreWindows: false,
   sample: {},
   ...change,

@@ -5,6 +5,7 @@ import type { TalosMachine } from '../api/talos-machine.ts'
 import type { Lease } from '../ports/home.ts'
 import type { Result } from '../ports/fault.ts'
 import type { BudgetFacts, ClusterAddons, NodeFacts, PodFacts } from '../ports/kube.ts'
+import type { ServiceFacts } from '../ports/machine-actions.ts'
 import type { EtcdView, MachineFacts } from '../ports/talos.ts'
 import type { Timing } from './timing.ts'
 
@@ -16,6 +17,9 @@ export type Need =
   | { readonly what: 'machine'; readonly name: string }
   | { readonly what: 'nodes' | 'etcd' | 'budgets' | 'addons' | 'kubernetes' }
   | { readonly what: 'pods' | 'volumes'; readonly node: string }
+  | { readonly what: 'service'; readonly name: string; readonly service: string }
+  /** What answers in maintenance mode at the address of the machine. */
+  | { readonly what: 'maintenance'; readonly name: string }
 
 /** A long act that runs beside the queue, and what it said last. Only for messages: nothing is decided on it but not to start it twice. */
 export type RunningAct = { readonly target: string; readonly step: string; readonly progress: string }
@@ -27,6 +31,9 @@ export type Facts = {
   readonly nodes: Result<readonly NodeFacts[]> | undefined
   readonly pods: Readonly<Record<string, Result<readonly PodFacts[]>>>
   readonly volumes: Readonly<Record<string, Result<readonly string[]>>>
+  /** By `MACHINE/SERVICE`; undefined where the machine has no such service. */
+  readonly services: Readonly<Record<string, Result<ServiceFacts | undefined>>>
+  readonly maintenance: Readonly<Record<string, Result<{ readonly uuid: string }>>>
   readonly budgets: Result<readonly BudgetFacts[]> | undefined
   readonly addons: Result<ClusterAddons> | undefined
   /** The version of the managed cluster's API server. */
@@ -39,6 +46,8 @@ export const NO_FACTS: Facts = {
   nodes: undefined,
   pods: {},
   volumes: {},
+  services: {},
+  maintenance: {},
   budgets: undefined,
   addons: undefined,
   kubernetes: undefined,
@@ -68,6 +77,10 @@ export const isKnown = (facts: Facts, need: Need): boolean => {
       return need.node in facts.pods
     case 'volumes':
       return need.node in facts.volumes
+    case 'service':
+      return serviceKey(need) in facts.services
+    case 'maintenance':
+      return need.name in facts.maintenance
     case 'etcd':
     case 'nodes':
     case 'budgets':
@@ -76,6 +89,8 @@ export const isKnown = (facts: Facts, need: Need): boolean => {
       return facts[need.what] !== undefined
   }
 }
+
+export const serviceKey = ({ name, service }: { readonly name: string; readonly service: string }): string => `${name}/${service}`
 
 /** A step forgot to declare a need. That is a fault of ours, not of the world. */
 const undeclared = (what: string): never => {
@@ -89,6 +104,10 @@ export const etcdFacts = (world: World): Readonly<Record<string, Result<EtcdView
 export const podFacts = (world: World, node: string): Result<readonly PodFacts[]> => world.facts.pods[node] ?? undeclared(`pods on ${node}`)
 export const volumeFacts = (world: World, node: string): Result<readonly string[]> =>
   world.facts.volumes[node] ?? undeclared(`volumes of ${node}`)
+export const serviceFacts = (world: World, name: string, service: string): Result<ServiceFacts | undefined> =>
+  world.facts.services[serviceKey({ name, service })] ?? undeclared(`service ${service} of ${name}`)
+export const maintenanceFacts = (world: World, name: string): Result<{ readonly uuid: string }> =>
+  world.facts.maintenance[name] ?? undeclared(`maintenance of ${name}`)
 export const budgetFacts = (world: World): Result<readonly BudgetFacts[]> => world.facts.budgets ?? undeclared('budgets')
 
 /**

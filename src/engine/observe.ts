@@ -4,7 +4,7 @@ import type { TalosMachine } from '../api/talos-machine.ts'
 import { heldOperation, isHeldBy } from '../core/lock-claim.ts'
 import type { Timing } from '../core/timing.ts'
 import type { Facts, Need, RunningAct, World } from '../core/world.ts'
-import { NO_FACTS, isKnown } from '../core/world.ts'
+import { NO_FACTS, isKnown, serviceKey } from '../core/world.ts'
 import type { Clock } from '../ports/clock.ts'
 import type { Connections } from '../ports/connections.ts'
 import type { Result } from '../ports/fault.ts'
@@ -98,6 +98,15 @@ const readFacts = async (
       const known = machine ? await withPort(talos, t => t.machine(machine.spec.address)) : gone(need.name)
       return { machines: { [need.name]: known } }
     }
+    case 'service': {
+      const machine = machines.find(m => m.metadata.name === need.name)
+      const known = machine ? await withPort(talos, t => t.service(machine.spec.address, need.service)) : gone(need.name)
+      return { services: { [serviceKey(need)]: known } }
+    }
+    case 'maintenance': {
+      const machine = machines.find(m => m.metadata.name === need.name)
+      return { maintenance: { [need.name]: machine ? await withPort(talos, t => t.maintenance(machine.spec.address)) : gone(need.name) } }
+    }
     case 'etcd': {
       const controlPlanes = machines.filter(m => m.spec.role === 'controlplane')
       const views = await Promise.all(
@@ -131,4 +140,6 @@ const merged = (facts: Facts, more: Partial<Facts>): Facts => ({
   machines: { ...facts.machines, ...more.machines },
   pods: { ...facts.pods, ...more.pods },
   volumes: { ...facts.volumes, ...more.volumes },
+  services: { ...facts.services, ...more.services },
+  maintenance: { ...facts.maintenance, ...more.maintenance },
 })

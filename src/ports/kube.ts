@@ -83,6 +83,8 @@ export type Kube = {
 
   /** By the Eviction API. `busy` when a PodDisruptionBudget forbids it now; a pod that is gone is a success. */
   readonly evict: (pod: PodFacts) => Promise<Result<void>>
+  /** Takes the Node out of the cluster; only this very one (by UID). One that is gone is a success. */
+  readonly deleteNode: (node: NodeFacts) => Promise<Result<void>>
   /** With the pod's own grace period, past every budget; only this very pod (by UID). */
   readonly deletePod: (pod: PodFacts) => Promise<Result<void>>
 }

@@ -91,6 +91,11 @@ export const openKube = (client: KubeClient): Kube => {
       const answer = await client.create(RESOURCE.pod, { namespace, name, subresource: 'eviction' }, eviction)
       return gone(pod, answer.ok ? answer : { ok: false, fault: evictionFault(answer.fault) })
     },
+    deleteNode: async node => {
+      const answer = await client.delete(RESOURCE.node, { name: node.name }, { preconditions: { uid: node.uid } })
+      // Gone, or another of the same name: this very Node is no more.
+      return answer.ok || answer.fault.kind === 'notFound' || answer.fault.kind === 'conflict' ? done : answer
+    },
     deletePod: async pod =>
       gone(pod, await client.delete(RESOURCE.pod, { namespace: pod.namespace, name: pod.name }, { preconditions: { uid: pod.uid } })),
   }

@@ -1,19 +1,10 @@
-import { ANNOTATION } from '../../api/names.ts'
 import type { Step } from '../../core/kind.ts'
-import { YES, no, unknown, wait } from '../../core/kind.ts'
-import { ms } from '../../core/ledger.ts'
-import type { View } from '../../core/world.ts'
-import { displayName, podFacts } from '../../core/world.ts'
+import { YES, no, unknown } from '../../core/kind.ts'
+import { CALL_MS, READY_MS, apiServer, nodeReady, rejoin, soak, uncordon } from '../../core/machine-steps/coming-back.ts'
+import { addressOf, machineOf } from '../../core/machine-steps/target.ts'
+import { displayName } from '../../core/world.ts'
 import { wrongBoot } from './evidence.ts'
-import { addressOf, etcdNeed, gate, isBackAsNode, isControlPlane, machineOf, nodeNameOf, nodeOfTarget, wish } from './view.ts'
-
-/** The machine is back: what has to hold before the next one is touched, and what is given back. */
-
-const MINUTE = 60_000
-const READY_MS = 15 * MINUTE
-const STATIC_PODS_MS = 10 * MINUTE
-const GATE_HOLD_MS = 30 * MINUTE
-const CALL_MS = 5 * MINUTE
+import { gate, wish } from './view.ts'
 
 const verify: Step = {
   name: 'verify',
@@ -29,92 +20,6 @@ const verify: Step = {
   },
   deadlineMs: () => READY_MS,
   failure: view => (machineOf(view).ok ? 'MachineNotReady' : 'MachineUnreachable'),
-}
-
-const nodeReady: Step = {
-  name: 'node-ready',
-  summary: "The Kubernetes Node is Ready and carries the machine's new boot id.",
-  done: isBackAsNode,
-  deadlineMs: () => READY_MS,
-  failure: 'NodeNotReady',
-}
-
-/**
- * The last moment of this try at which the machine is known to have run its old boot: its second, because Kubernetes tells starts in whole seconds. That the
- * restart itself was accepted is written late where the API went away with the only control plane, so it tells nothing here.
- */
-const lastKnownBefore = ({ target }: View): number => {
-  const before = (target.receipts ?? []).filter(r => r.step !== 'upgrade')
-  const at = Math.max(ms(target.startedAt), ...before.map(r => ms(r.at)))
-  return Math.floor(at / 1000) * 1000
-}
-
-const apiServer: Step = {
-  name: 'api-server',
-  summary: 'The API server of this control plane runs again. Talos calls a machine ready before its static pods are.',
-  applies: isControlPlane,
-  needs: view => {
-    const node = nodeNameOf(view)
-    return node === undefined ? [] : [{ what: 'pods', node }]
-  },
-  done: view => {
-    const node = nodeNameOf(view)
-    if (node === undefined) return YES
-    const pods = podFacts(view.world, node)
-    if (!pods.ok) return unknown(`its pods cannot be listed: ${pods.fault.message}`)
-    const pod = pods.value.find(p => p.mirror && p.namespace === 'kube-system' && p.name.startsWith('kube-apiserver-'))
-    if (!pod) return no('its kubelet reports no kube-apiserver yet')
-    // The shadow of the pod before stays Ready for a while, so its containers have to be younger than the try.
-    if (pod.startedAt === undefined || pod.startedAt < lastKnownBefore(view))
-      return no('its kube-apiserver has not started since the reboot')
-    return pod.ready === true ? YES : no('its kube-apiserver is not Ready')
-  },
-  deadlineMs: () => STATIC_PODS_MS,
-  failure: 'StaticPodTimeout',
-}
-
-const rejoin: Step = {
-  name: 'rejoin',
-  summary: 'etcd passes its gate with this member back, and again after 20 seconds.',
-  applies: isControlPlane,
-  needs: etcdNeed,
-  done: view => {
-    const verdict = gate(view.operation, view.world, 'settled')
-    if (verdict.pass) return YES
-    const message = verdict.remedy ? `${verdict.message} ${verdict.remedy}` : verdict.message
-    return verdict.kind === 'hold' ? no(message) : { is: 'failed', reason: verdict.reason, message }
-  },
-  stableMs: ({ world }) => world.timing.etcdStableMs,
-  deadlineMs: () => GATE_HOLD_MS,
-  failure: 'EtcdUnhealthy',
-}
-
-const isOurs = (view: View): boolean => {
-  const node = nodeOfTarget(view)
-  return node.ok && node.value?.annotations[ANNOTATION.cordonedBy] === view.operation.metadata.uid
-}
-
-const uncordon: Step = {
-  name: 'uncordon',
-  summary: 'Lifts the cordon if it is its own; a cordon of anybody else stays.',
-  done: view => {
-    const node = nodeOfTarget(view)
-    if (!node.ok) return unknown(`the Kubernetes API does not answer: ${node.fault.message}`)
-    return isOurs(view) ? no('its Node is still cordoned by this operation') : YES
-  },
-  act: {
-    long: false,
-    disruptive: false,
-    describe: () => 'uncordoning its Node',
-    run: async ({ kube }, view) => {
-      const node = nodeOfTarget(view)
-      if (!node.ok || !node.value) return { ok: true, value: undefined }
-      return view.target.before?.cordoned ? kube.unmark(node.value) : kube.uncordon(node.value)
-    },
-  },
-  settleMs: ({ world }) => world.timing.pollMs,
-  deadlineMs: () => CALL_MS,
-  failure: 'NodeNotReady',
 }
 
 const recordImage: Step = {
@@ -141,31 +46,6 @@ const recordImage: Step = {
   failure: 'ConfigRejected',
 }
 
-const soak: Step = {
-  name: 'soak',
-  summary: 'The machine stays ready for minReadySeconds before the next one is touched.',
-  applies: view => view.operation.spec.minReadySeconds > 0,
-  done: view => {
-    const facts = machineOf(view)
-    if (!facts.ok) return unknown(`it does not answer: ${facts.fault.message}`)
-    if (facts.value.stage !== 'running' || !facts.value.ready) return no('it is not ready')
-    return isBackAsNode(view)
-  },
-  stableMs: view => view.operation.spec.minReadySeconds * 1000,
-  deadlineMs: view => view.operation.spec.minReadySeconds * 1000 + READY_MS,
-  failure: 'NodeNotReady',
-}
+const settled = rejoin(({ operation, world }) => gate(operation, world, 'settled'))
 
-/** Where a machine is closed before its end: the cordon goes if the machine is healthy, and stays with a word if it is not. */
-export const giveBack: Step = {
-  ...uncordon,
-  name: 'give-back',
-  guard: view => {
-    const [facts, node] = [machineOf(view), nodeOfTarget(view)]
-    return facts.ok && facts.value.stage === 'running' && node.ok && node.value?.ready === true
-      ? YES
-      : wait('it is not healthy, so its cordon stays')
-  },
-}
-
-export const afterRestart: readonly Step[] = [verify, nodeReady, apiServer, rejoin, uncordon, recordImage, soak]
+export const afterRestart: readonly Step[] = [verify, nodeReady, apiServer, settled, uncordon, recordImage, soak]

@@ -1,21 +1,19 @@
 import type { TalosOperation } from '../../api/talos-operation.ts'
-import type { TalosMachine } from '../../api/talos-machine.ts'
 import { etcdStep } from '../../core/compatibility/etcd-step.ts'
 import type { Finding } from '../../core/compatibility/table.ts'
 import { compatibilityTable, talosKernel, talosMinor, talosRelease } from '../../core/compatibility/table.ts'
 import { talosStep, verdict } from '../../core/compatibility/verdict.ts'
 import type { Checked, Refusal } from '../../core/kind.ts'
 import { sameSchematic } from '../../core/talos-image.ts'
+import { etcdViews } from '../../core/machine-steps/etcd.ts'
+import { controlPlanesOf, isOnlySchedulable } from '../../core/machine-steps/target.ts'
+import type { Known } from '../../core/preflight.ts'
+import { impostors, knownOf, nodesRefusal, once, overridable, refuse, unanswered, unregistered } from '../../core/preflight.ts'
 import { compareVersions, parseTarget, parseVersion, versionSpan } from '../../core/versions.ts'
 import type { Need, World } from '../../core/world.ts'
 import { machineFacts, nodeFacts, nodeOf } from '../../core/world.ts'
-import type { Fault } from '../../ports/fault.ts'
 import type { NodeFacts } from '../../ports/kube.ts'
-import type { MachineFacts } from '../../ports/talos.ts'
-import { chooseImage, controlPlanesOf, etcdViews, gate, isOnlySchedulable, isSelected, specOf } from './view.ts'
-
-/** A machine that answered. */
-type Known = { readonly machine: TalosMachine; readonly facts: MachineFacts; readonly name: string }
+import { chooseImage, gate, isSelected, specOf } from './view.ts'
 
 export const checkNeeds = (_: TalosOperation, world: World): readonly Need[] => [
   ...world.machines.map((m): Need => ({ what: 'machine', name: m.metadata.name })),
@@ -33,15 +31,12 @@ export const checks = (operation: TalosOperation, world: World): Checked => {
   // Without machines all that follows would only say the same again in other words.
   if (world.machines.length === 0) return { found: {}, refusals: registration(operation, world), notes: [] }
 
-  const known = world.machines.flatMap((machine): readonly Known[] => {
-    const facts = machineFacts(world, machine.metadata.name)
-    return facts.ok ? [{ machine, facts: facts.value, name: facts.value.hostname || machine.metadata.name }] : []
-  })
+  const known = knownOf(world, world.machines)
   const mine = known.filter(k => isSelected(operation, k.machine))
   const nodes = nodeFacts(world)
   const refusals = [
     ...registration(operation, world),
-    ...unanswered(world),
+    ...unanswered(world, world.machines),
     ...(nodes.ok ? identity(world, known, nodes.value) : [nodesRefusal(nodes.fault)]),
     ...direction(mine, spec.version),
     ...images(operation, world, mine),
@@ -57,112 +52,18 @@ export const checks = (operation: TalosOperation, world: World): Checked => {
   }
 }
 
-const refuse = (rule: string, message: string, machine?: string): Refusal =>
-  machine ? { rule, message, machine, overridable: false } : { rule, message, overridable: false }
-const overridable = (rule: string, message: string, machine?: string): Refusal => ({ ...refuse(rule, message, machine), overridable: true })
-
-/** The same sentence about several machines is told once. */
-const once = (refusals: readonly Refusal[]): readonly Refusal[] =>
-  refusals.filter((r, i) => refusals.findIndex(o => o.rule === r.rule && o.message === r.message) === i)
-
-/** What stands between us and the Nodes. */
-const nodesRefusal = (fault: Fault): Refusal => {
-  const rules: Partial<Record<Fault['kind'], string>> = {
-    unauthenticated: 'CredentialRejected',
-    forbidden: 'PermissionDenied',
-    wrongPeer: 'WrongCluster',
-  }
-  return refuse(rules[fault.kind] ?? 'KubernetesUnreachable', `The Nodes of the cluster cannot be read: ${sentence(fault.message)}`)
-}
-
-const sentence = (text: string): string => (text.endsWith('.') ? text : `${text}.`)
-
 const registration = (operation: TalosOperation, world: World): readonly Refusal[] => {
-  const cluster = world.cluster.metadata.name
-  const ready = world.cluster.status.conditions?.find(c => c.type === 'Ready')
-  if (ready?.reason === 'DuplicateCluster') return [refuse('DuplicateCluster', ready.message)]
-  if (world.machines.length === 0) {
-    if (ready?.reason === 'TalosUnreachable')
-      return [
-        refuse(
-          'TalosUnreachable',
-          `The machines of TalosCluster ${cluster} cannot be discovered: ${sentence(ready.message)} Mend that first; they are then discovered by themselves.`,
-        ),
-      ]
-    const why = ready && ready.status !== 'True' ? sentence(ready.message) : 'It has not been discovered yet; wait for its condition Ready.'
-    return [refuse('NoMachines', `TalosCluster ${cluster} has no machines. ${why}`)]
-  }
+  const refusals = unregistered(world)
+  if (refusals.length > 0) return refusals
   if (!world.machines.some(m => isSelected(operation, m))) {
     return [
       refuse(
         'NoMachines',
-        `spec.machineSelector matches none of the ${world.machines.length} machines of ${cluster}: ${world.machines.map(m => m.metadata.name).join(', ')}.`,
+        `spec.machineSelector matches none of the ${world.machines.length} machines of ${world.cluster.metadata.name}: ${world.machines.map(m => m.metadata.name).join(', ')}.`,
       ),
     ]
   }
   return []
-}
-
-/** Every machine has to answer, also those that are not to be touched: a dead one may be the quorum. */
-const unanswered = (world: World): readonly Refusal[] => {
-  const faults = world.machines.flatMap(machine => {
-    const facts = machineFacts(world, machine.metadata.name)
-    return facts.ok ? [] : [{ machine, fault: facts.fault }]
-  })
-  const silent = faults.filter(f => accessRule(f.fault) === undefined)
-  const [first] = silent
-  if (first && silent.length > 1 && silent.length === world.machines.length) {
-    return [
-      refuse(
-        'MachineUnreachable',
-        `None of the ${silent.length} machines of ${world.cluster.metadata.name} answers; ${nameIn(first.machine)} (${first.machine.spec.address}): ${sentence(first.fault.message)} Their port 50000 has to be reachable from where Ichor runs, and the talosconfig has to be of this cluster.`,
-      ),
-    ]
-  }
-  return [
-    ...ACCESS.flatMap(rule => access(world, rule, faults)),
-    ...silent.map(({ machine, fault }) =>
-      refuse(
-        'MachineUnreachable',
-        `${nameIn(machine)} (${machine.spec.address}) does not answer: ${sentence(fault.message)} Bring it back first; if it is gone for good, take it out of the cluster and delete its TalosMachine.`,
-        machine.metadata.name,
-      ),
-    ),
-  ]
-}
-
-const nameIn = ({ metadata, status }: TalosMachine): string => status.hostname ?? metadata.name
-
-const ACCESS = ['CredentialRejected', 'PermissionDenied', 'WrongCluster', 'TalosconfigInvalid'] as const
-
-/** What is wrong with our own access, and not with the machine; undefined where it is the machine. */
-const accessRule = ({ kind }: Fault): (typeof ACCESS)[number] | undefined => {
-  if (kind === 'unauthenticated') return 'CredentialRejected'
-  if (kind === 'forbidden') return 'PermissionDenied'
-  if (kind === 'wrongPeer') return 'WrongCluster'
-  return kind === 'notFound' || kind === 'invalid' ? 'TalosconfigInvalid' : undefined
-}
-
-/** One credential serves all machines: what is wrong with it is told once, and not once for each of them. */
-const access = (
-  world: World,
-  rule: (typeof ACCESS)[number],
-  faults: readonly { readonly machine: TalosMachine; readonly fault: Fault }[],
-): readonly Refusal[] => {
-  const [first, ...others] = faults.filter(f => accessRule(f.fault) === rule)
-  if (!first) return []
-  const { name, namespace } = world.cluster.metadata
-  const { talosconfigSecretRef: secret } = world.cluster.spec
-  const where = `the Secret ${namespace}/${secret.name}, key ${secret.key}, that TalosCluster ${name} refers to`
-  const remedies = {
-    CredentialRejected: `Write a fresh talosconfig with the role os:admin into ${where} (\`talosctl config new --roles os:admin\`).`,
-    // Who is denied what is said by the message itself: a role of the talosconfig, or the right to read its Secret.
-    PermissionDenied: '',
-    WrongCluster: `Put the talosconfig of this very cluster into ${where}, or correct the address of the TalosMachine.`,
-    TalosconfigInvalid: `Put a talosconfig with the role os:admin into ${where}.`,
-  }
-  const more = others.some(o => o.fault.message !== first.fault.message) ? ` (and ${others.length} more machines)` : ''
-  return [refuse(rule, `${first.fault.message.replace(/\.$/, '')}${more}. ${remedies[rule]}`.trimEnd())]
 }
 
 const identity = (world: World, known: readonly Known[], nodes: readonly NodeFacts[]): readonly Refusal[] => {
@@ -191,15 +92,6 @@ const identity = (world: World, known: readonly Known[], nodes: readonly NodeFac
         ]
       : []
   })
-  const impostors = known
-    .filter(k => k.machine.status.nodeID !== undefined && k.machine.status.nodeID !== k.facts.nodeID)
-    .map(k =>
-      refuse(
-        'MachineAmbiguous',
-        `${k.machine.spec.address} is answered by ${k.facts.hostname} (Talos node id ${k.facts.nodeID}), but TalosMachine ${k.machine.metadata.name} was recorded with the id ${k.machine.status.nodeID}.`,
-        k.machine.metadata.name,
-      ),
-    )
   const strangers = nodes
     .filter(n => !known.some(k => nodeOf([n], k.facts.nodename) !== undefined) && unansweredCount(world, known) === 0)
     .map(n =>
@@ -208,7 +100,7 @@ const identity = (world: World, known: readonly Known[], nodes: readonly NodeFac
         `Node ${n.name} (${n.addresses.join(', ')}) belongs to no TalosMachine: its machine would be left behind. Write a TalosMachine for it, or delete the Node if its machine is gone.`,
       ),
     )
-  return [...addresses, ...(addresses.length > 0 ? [] : twins('Talos node id', k => k.facts.nodeID)), ...impostors, ...strangers]
+  return [...addresses, ...(addresses.length > 0 ? [] : twins('Talos node id', k => k.facts.nodeID)), ...impostors(known), ...strangers]
 }
 
 const unansweredCount = (world: World, known: readonly Known[]): number => world.machines.length - known.length

@@ -2,37 +2,17 @@ import type { Reason } from '../../api/reasons.ts'
 import type { Answer, Verdict } from '../../core/kind.ts'
 import { YES, no, unknown, wait } from '../../core/kind.ts'
 import { ms, receiptOf } from '../../core/ledger.ts'
+import { asRecorded, hasReceipt } from '../../core/machine-steps/guards.ts'
+import { isBackAsNode, machineOf } from '../../core/machine-steps/target.ts'
 import { sameSchematic } from '../../core/talos-image.ts'
 import type { View } from '../../core/world.ts'
 import { displayName } from '../../core/world.ts'
 import type { MachineFacts } from '../../ports/talos.ts'
-import { isBackAsNode, isLegacy, machineOf, specOf, wish } from './view.ts'
+import { isLegacy, specOf, wish } from './view.ts'
 
 /** What a machine's boot id, version and receipts prove about the steps that it went through. */
 
-const GATE_HOLD_MS = 30 * 60_000
-
-/** A receipt counts only in the boot in which it was given. */
-export const hasReceipt = (view: View, step: string): boolean => {
-  const receipt = receiptOf(view.target, step)
-  const facts = machineOf(view)
-  return receipt !== undefined && (!facts.ok || facts.value.bootID === receipt.bootID)
-}
-
-/** From the first intention the effect has its full time, whatever was waited for before. */
-export const since = (view: View, effectMs: number, holdMs = GATE_HOLD_MS): number =>
-  view.target.firstActedAt === undefined ? holdMs : ms(view.target.firstActedAt) - ms(view.target.stepStartedAt) + effectMs
-
-/** Right before anything that changes the machine: it is still the machine, in the boot, that was recorded. */
-export const asRecorded = (view: View): Verdict => {
-  const facts = machineOf(view)
-  if (!facts.ok) return wait(`it does not answer: ${facts.fault.message}`, 'MachineUnreachable')
-  if (facts.value.bootID !== view.target.before?.bootID) return wait('it was rebooted by somebody else meanwhile')
-  if (facts.value.stage !== 'running') return wait(`it is ${facts.value.stage}`, 'MachineNotReady')
-  return YES
-}
-
-/** The same for the act that restarts it. Once that was asked for, being away is what was asked: the step's own reason tells when it lasts too long. */
+/** Whether the act may be given that restarts the machine. Once that was asked for, being away is what was asked: the step's own reason tells when it lasts too long. */
 export const mayRestart = (view: View): Verdict => {
   const verdict = asRecorded(view)
   if (verdict.may !== 'wait' || view.target.firstActedAt === undefined) return verdict

@@ -1,11 +1,14 @@
 import { durationMs } from '../../api/duration.ts'
 import type { LongOutcome, Step } from '../../core/kind.ts'
+import { etcdNeed, etcdSampleMs } from '../../core/machine-steps/etcd.ts'
+import { both, denied, since } from '../../core/machine-steps/guards.ts'
+import { addressOf, controlPlanesOf, isControlPlane, machineOf } from '../../core/machine-steps/target.ts'
 import type { View } from '../../core/world.ts'
 import type { Result } from '../../ports/fault.ts'
 import type { RebootMode } from '../../ports/talos.ts'
-import { both, denied, imageMissing } from './before-restart.ts'
-import { mayRestart, restarted, since, wrongBoot } from './evidence.ts'
-import { addressOf, controlPlanesOf, etcdNeed, etcdSampleMs, gateGuard, isControlPlane, isLegacy, machineOf, specOf, wish } from './view.ts'
+import { imageMissing } from './before-restart.ts'
+import { mayRestart, restarted, wrongBoot } from './evidence.ts'
+import { gateGuard, isLegacy, specOf, wish } from './view.ts'
 
 /** The point of no return: from its evidence, a new boot id, a machine only goes forward. */
 

@@ -1,10 +1,13 @@
+import { ANNOTATION } from '../../api/names.ts'
 import type { TalosOperation } from '../../api/talos-operation.ts'
 import type { TalosMachine } from '../../api/talos-machine.ts'
 import type { Candidate, Opening, Stage, Verdict } from '../../core/kind.ts'
 import { YES, wait } from '../../core/kind.ts'
 import { openTargets, targetsOf } from '../../core/ledger.ts'
-import { isHeld, rolloutOrder, workerQuota } from '../../core/rollout-order.ts'
+import { holdOf, rolloutOrder, workerQuota } from '../../core/rollout-order.ts'
 import type { Candidate as OrderCandidate } from '../../core/rollout-order.ts'
+import { etcdLeader } from '../../core/machine-steps/etcd.ts'
+import { candidateOf, drainGoal } from '../../core/machine-steps/target.ts'
 import { sameSchematic } from '../../core/talos-image.ts'
 import { compareVersions, parseVersion } from '../../core/versions.ts'
 import type { Need, View, World } from '../../core/world.ts'
@@ -13,7 +16,7 @@ import type { NodeFacts } from '../../ports/kube.ts'
 import type { MachineFacts } from '../../ports/talos.ts'
 import { isTriedAnew } from './evidence.ts'
 import { abandon, steps } from './steps.ts'
-import { chooseImage, etcdLeader, isOnlySchedulable, isSelected, specOf } from './view.ts'
+import { chooseImage, isSelected, specOf } from './view.ts'
 
 /** LifecycleService, which installs without rebooting, exists from this version on. */
 const FIRST_LIFECYCLE = parseVersion('v1.13.0')
@@ -26,7 +29,7 @@ const nodesOf = (world: World): readonly NodeFacts[] => {
 const nodeOfMachine = (world: World, machine: TalosMachine): NodeFacts | undefined =>
   machine.status.nodeName ? nodeOf(nodesOf(world), machine.status.nodeName) : undefined
 
-const candidateOf = (world: World, machine: TalosMachine): OrderCandidate => {
+const marksOf = (world: World, machine: TalosMachine): OrderCandidate => {
   const node = nodeOfMachine(world, machine)
   return {
     name: machine.metadata.name,
@@ -37,25 +40,24 @@ const candidateOf = (world: World, machine: TalosMachine): OrderCandidate => {
   }
 }
 
-const HELD = 'held by the annotation ichor.maesh.dev/upgrade-hold'
+/** Why the machine is left alone, in the words of whoever held it; undefined where nobody does. */
+const heldBecause = (world: World, machine: TalosMachine): string | undefined => {
+  const hold = holdOf(marksOf(world, machine))
+  if (hold === undefined) return undefined
+  return `held by the annotation ${ANNOTATION.upgradeHold}${hold === '' || hold === 'true' ? '' : `: ${hold}`}`
+}
 
 const order = (operation: TalosOperation, world: World): readonly Candidate[] => {
   const machines = world.machines.filter(m => isSelected(operation, m))
   const names = rolloutOrder(
-    machines.map(m => candidateOf(world, m)),
+    machines.map(m => marksOf(world, m)),
     etcdLeader(world),
   ).order
   return names.flatMap(name => {
     const machine = machines.find(m => m.metadata.name === name)
     if (!machine) return []
-    const candidate: Candidate = {
-      name,
-      ...(machine.status.hostname ? { hostname: machine.status.hostname } : {}),
-      ...(machine.status.nodeName ? { node: machine.status.nodeName } : {}),
-      address: machine.spec.address,
-      role: machine.spec.role,
-    }
-    return [isHeld(candidateOf(world, machine)) ? { ...candidate, skip: HELD } : candidate]
+    const skip = heldBecause(world, machine)
+    return [{ ...candidateOf(machine), ...(skip === undefined ? {} : { skip }) }]
   })
 }
 
@@ -90,7 +92,9 @@ const turn = ({ operation, target, world }: View): Verdict => {
   })
   return quota.mayOpen(target.name)
     ? YES
-    : wait(`${quota.unready.length > 0 ? `${quota.unready.join(', ')} not ready, and ` : ''}maxUnavailable allows ${quota.limit}`)
+    : quota.unready.length > 0
+      ? wait(`${quota.unready.join(', ')} not ready, and maxUnavailable allows ${quota.limit}`, 'NodeNotReady')
+      : wait(`maxUnavailable allows ${quota.limit}`)
 }
 
 const isLegacy = (facts: MachineFacts, version: string): boolean =>
@@ -104,7 +108,8 @@ const open = (view: View): Opening => {
   const { version } = specOf(operation)
   const machine = world.machines.find(m => m.metadata.name === target.name)
   if (!machine) return { skip: 'its TalosMachine was deleted' }
-  if (isHeld(candidateOf(world, machine))) return { skip: HELD }
+  const held = heldBecause(world, machine)
+  if (held !== undefined) return { skip: held }
   const known = machineFacts(world, target.name)
   if (!known.ok) return { wait: `it does not answer: ${known.fault.message}`, reason: 'MachineUnreachable' }
   const facts = known.value
@@ -130,19 +135,13 @@ const open = (view: View): Opening => {
       fail: { reason: 'VersionMismatch', message: `${facts.hostname} runs ${facts.version} by now, which is newer than ${version}.` },
     }
   }
-  const nodes = nodesOf(world)
-  // The machine's own word: the name may not have been known yet when the order was made, and without it nothing would be drained.
-  const nodename = facts.nodename || target.node
-  const node = nodename ? nodeOf(nodes, nodename) : undefined
-  const drains = operation.spec.drain.policy !== 'skip' && node !== undefined && !isOnlySchedulable(nodes, node)
   return {
     open: {
       goal: {
         image: choice.image,
         schematic: schematicIsTold ? choice.schematic : 'any',
         way: isLegacy(facts, version) ? 'legacy' : 'lifecycle',
-        drain: drains ? operation.spec.drain.policy : 'none',
-        ...(nodename ? { node: node?.name ?? nodename } : {}),
+        ...drainGoal(view),
       },
     },
   }

@@ -1,5 +1,6 @@
 import type { Step } from '../../core/kind.ts'
-import { afterRestart, giveBack } from './after-restart.ts'
+import { giveBack } from '../../core/machine-steps/coming-back.ts'
+import { afterRestart } from './after-restart.ts'
 import { beforeRestart } from './before-restart.ts'
 import { restart } from './restart.ts'
 

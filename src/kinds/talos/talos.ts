@@ -1,11 +1,12 @@
 import { kind } from '../../core/kind.ts'
 import type { PlannedMachine } from '../../core/kind.ts'
+import { controlPlanesOf, isOnlySchedulable } from '../../core/machine-steps/target.ts'
 import type { View } from '../../core/world.ts'
 import { machineFacts, nodeFacts, nodeOf } from '../../core/world.ts'
 import { checkNeeds, checks } from './checks.ts'
 import { rollout } from './rollout.ts'
 import { talosSpec } from './spec.ts'
-import { chooseImage, controlPlanesOf, isOnlySchedulable, specOf } from './view.ts'
+import { chooseImage, specOf } from './view.ts'
 
 const preview = ({ operation, target, world }: View): PlannedMachine => {
   const { version } = specOf(operation)

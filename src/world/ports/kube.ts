@@ -162,6 +162,12 @@ export const createKube = (world: World, client: Client): Kube => {
         const cause = evicted.cause ? ` ${evicted.cause}` : ''
         return failed('busy', `evict ${pod.namespace}/${pod.name}: ${evicted.message}${cause}`)
       }),
+    deleteNode: node =>
+      call<void>('deleteNode', node.name, true, () => {
+        const removed = store.remove(RESOURCE.nodes, '', node.name, { uid: node.uid })
+        if (removed.ok) site.journal.write(node.name, 'node-deleted')
+        return done
+      }),
     deletePod: pod =>
       call<void>('deletePod', `${pod.namespace}/${pod.name}`, true, () => {
         const removed = store.remove(RESOURCE.pods, pod.namespace, pod.name, { uid: pod.uid })

@@ -15,6 +15,7 @@ import { META_FALLBACK, runningSlot } from '../slots.ts'
 import type { Ends } from '../stream.ts'
 import type { Cancel } from '../time.ts'
 import type { Client } from './client.ts'
+import { machineActions } from './machine-actions.ts'
 import { objectionIn } from './handshake.ts'
 
 /** A client certificate, as far as it decides anything here. */
@@ -147,7 +148,16 @@ export const createTalos = (world: World, client: Client, credential: Credential
       stops.push(cancellation.onCancel(cancel), client.onKill(cancel))
     })
 
+  const toMaintenance = <T>(address: string, run: (machine: Machine) => Result<T>): Promise<Result<T>> =>
+    client.call({ port: 'talos', name: 'maintenance', target: address, changes: false }, async () => {
+      const machine = world.at(address)
+      if (machine?.powered && !machine.cut) return run(machine)
+      await after(NO_ROUTE_MS)
+      return failed('unreachable', `${address}: maintenance: connect: no route to host`)
+    })
+
   return {
+    ...machineActions(world, { call, long, fault, toMaintenance }),
     endpoints: world.machines.filter(m => m.role === 'controlplane').flatMap(m => m.addresses.slice(0, 1)),
     credentialBegins: credential.begins,
     credentialExpires: credential.expires,

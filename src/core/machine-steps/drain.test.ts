@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import type { Kube, PodFacts } from '../../ports/kube.ts'
 import { blockedBy, deleteAll, drainDone, evictAll } from './drain.ts'
-import { at, given, NOW, node, pod, type Given } from './test-view.ts'
+import { at, given, NOW, node, pod, type Given } from '../../kinds/talos/test-view.ts'
 
 const budget = (name: string, disruptionsAllowed: number, matchLabels: Readonly<Record<string, string>> = { app: 'db' }) => ({
   namespace: 'default',

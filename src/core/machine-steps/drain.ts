@@ -1,12 +1,12 @@
-import type { Answer } from '../../core/kind.ts'
-import { matchesSelector } from '../../core/rollout-order.ts'
-import { YES, no, unknown } from '../../core/kind.ts'
-import { ms } from '../../core/ledger.ts'
-import type { View, World } from '../../core/world.ts'
-import { budgetFacts, nodeFacts, nodeOf, podFacts, volumeFacts } from '../../core/world.ts'
 import type { Fault, Result } from '../../ports/fault.ts'
 import type { BudgetFacts, Kube, PodFacts } from '../../ports/kube.ts'
-import { hasRoomElsewhere, nodeNameOf } from './view.ts'
+import type { Answer } from '../kind.ts'
+import { YES, no, unknown } from '../kind.ts'
+import { ms } from '../ledger.ts'
+import { matchesSelector } from '../rollout-order.ts'
+import type { View, World } from '../world.ts'
+import { budgetFacts, nodeFacts, nodeOf, podFacts, volumeFacts } from '../world.ts'
+import { hasRoomElsewhere, nodeNameOf } from './target.ts'
 
 /** Why a pod is left where it is, or undefined when it has to go. */
 const staysBecause = (pod: PodFacts): string | undefined => {
@@ -40,7 +40,7 @@ const some = (names: readonly string[]): string =>
 
 /**
  * Its Node was not ready when the machine was opened, nor since: nobody is there to end its pods or to let go of their volumes, so that they were asked
- * to go is all that can be had. The upgrade may be its cure.
+ * to go is all that can be had. What is done to the machine may be its cure.
  */
 const isSilent = (view: View, name: string): boolean => {
   const nodes = nodeFacts(view.world)

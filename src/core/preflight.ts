@@ -1,0 +1,133 @@
+import type { TalosMachine } from '../api/talos-machine.ts'
+import type { Fault } from '../ports/fault.ts'
+import type { MachineFacts } from '../ports/talos.ts'
+import type { Refusal } from './kind.ts'
+import type { World } from './world.ts'
+import { machineFacts } from './world.ts'
+
+/** Refusals that checks of several kinds give. */
+
+/** A machine that answered. */
+export type Known = { readonly machine: TalosMachine; readonly facts: MachineFacts; readonly name: string }
+
+export const knownOf = (world: World, machines: readonly TalosMachine[]): readonly Known[] =>
+  machines.flatMap(machine => {
+    const facts = machineFacts(world, machine.metadata.name)
+    return facts.ok ? [{ machine, facts: facts.value, name: facts.value.hostname || machine.metadata.name }] : []
+  })
+
+export const refuse = (rule: string, message: string, machine?: string): Refusal =>
+  machine ? { rule, message, machine, overridable: false } : { rule, message, overridable: false }
+export const overridable = (rule: string, message: string, machine?: string): Refusal => ({
+  ...refuse(rule, message, machine),
+  overridable: true,
+})
+
+/** The same sentence about several machines is told once. */
+export const once = (refusals: readonly Refusal[]): readonly Refusal[] =>
+  refusals.filter((r, i) => refusals.findIndex(o => o.rule === r.rule && o.message === r.message) === i)
+
+/** What stands between us and the Nodes. */
+export const nodesRefusal = (fault: Fault): Refusal => {
+  const rules: Partial<Record<Fault['kind'], string>> = {
+    unauthenticated: 'CredentialRejected',
+    forbidden: 'PermissionDenied',
+    wrongPeer: 'WrongCluster',
+  }
+  return refuse(rules[fault.kind] ?? 'KubernetesUnreachable', `The Nodes of the cluster cannot be read: ${sentence(fault.message)}`)
+}
+
+const sentence = (text: string): string => (text.endsWith('.') ? text : `${text}.`)
+
+/** The cluster has not been discovered, so nothing can be said of its machines. */
+export const unregistered = (world: World): readonly Refusal[] => {
+  const cluster = world.cluster.metadata.name
+  const ready = world.cluster.status.conditions?.find(c => c.type === 'Ready')
+  if (ready?.reason === 'DuplicateCluster') return [refuse('DuplicateCluster', ready.message)]
+  if (world.machines.length === 0) {
+    if (ready?.reason === 'TalosUnreachable')
+      return [
+        refuse(
+          'TalosUnreachable',
+          `The machines of TalosCluster ${cluster} cannot be discovered: ${sentence(ready.message)} Mend that first; they are then discovered by themselves.`,
+        ),
+      ]
+    const why = ready && ready.status !== 'True' ? sentence(ready.message) : 'It has not been discovered yet; wait for its condition Ready.'
+    return [refuse('NoMachines', `TalosCluster ${cluster} has no machines. ${why}`)]
+  }
+  return []
+}
+
+/** Each of these has to answer. */
+export const unanswered = (world: World, machines: readonly TalosMachine[]): readonly Refusal[] => {
+  const faults = machines.flatMap(machine => {
+    const facts = machineFacts(world, machine.metadata.name)
+    return facts.ok ? [] : [{ machine, fault: facts.fault }]
+  })
+  const silent = faults.filter(f => accessRule(f.fault) === undefined)
+  const [first] = silent
+  if (first && silent.length > 1 && silent.length === machines.length) {
+    return [
+      refuse(
+        'MachineUnreachable',
+        `None of the ${silent.length} machines of ${world.cluster.metadata.name} answers; ${nameIn(first.machine)} (${first.machine.spec.address}): ${sentence(first.fault.message)} Their port 50000 has to be reachable from where Ichor runs, and the talosconfig has to be of this cluster.`,
+      ),
+    ]
+  }
+  return [
+    ...ACCESS.flatMap(rule => access(world, rule, faults)),
+    ...silent.map(({ machine, fault }) =>
+      refuse(
+        'MachineUnreachable',
+        `${nameIn(machine)} (${machine.spec.address}) does not answer: ${sentence(fault.message)} Bring it back first; if it is gone for good, take it out of the cluster and delete its TalosMachine.`,
+        machine.metadata.name,
+      ),
+    ),
+  ]
+}
+
+const nameIn = ({ metadata, status }: TalosMachine): string => status.hostname ?? metadata.name
+
+const ACCESS = ['CredentialRejected', 'PermissionDenied', 'WrongCluster', 'TalosconfigInvalid'] as const
+
+/** What is wrong with our own access, and not with the machine; undefined where it is the machine. */
+const accessRule = ({ kind }: Fault): (typeof ACCESS)[number] | undefined => {
+  if (kind === 'unauthenticated') return 'CredentialRejected'
+  if (kind === 'forbidden') return 'PermissionDenied'
+  if (kind === 'wrongPeer') return 'WrongCluster'
+  return kind === 'notFound' || kind === 'invalid' ? 'TalosconfigInvalid' : undefined
+}
+
+/** One credential serves all machines: what is wrong with it is told once, and not once for each of them. */
+const access = (
+  world: World,
+  rule: (typeof ACCESS)[number],
+  faults: readonly { readonly machine: TalosMachine; readonly fault: Fault }[],
+): readonly Refusal[] => {
+  const [first, ...others] = faults.filter(f => accessRule(f.fault) === rule)
+  if (!first) return []
+  const { name, namespace } = world.cluster.metadata
+  const { talosconfigSecretRef: secret } = world.cluster.spec
+  const where = `the Secret ${namespace}/${secret.name}, key ${secret.key}, that TalosCluster ${name} refers to`
+  const remedies = {
+    CredentialRejected: `Write a fresh talosconfig with the role os:admin into ${where} (\`talosctl config new --roles os:admin\`).`,
+    // Who is denied what is said by the message itself: a role of the talosconfig, or the right to read its Secret.
+    PermissionDenied: '',
+    WrongCluster: `Put the talosconfig of this very cluster into ${where}, or correct the address of the TalosMachine.`,
+    TalosconfigInvalid: `Put a talosconfig with the role os:admin into ${where}.`,
+  }
+  const more = others.some(o => o.fault.message !== first.fault.message) ? ` (and ${others.length} more machines)` : ''
+  return [refuse(rule, `${first.fault.message.replace(/\.$/, '')}${more}. ${remedies[rule]}`.trimEnd())]
+}
+
+/** Machines at whose address another one answers than was recorded. */
+export const impostors = (known: readonly Known[]): readonly Refusal[] =>
+  known
+    .filter(k => k.machine.status.nodeID !== undefined && k.machine.status.nodeID !== k.facts.nodeID)
+    .map(k =>
+      refuse(
+        'MachineAmbiguous',
+        `${k.machine.spec.address} is answered by ${k.facts.hostname} (Talos node id ${k.facts.nodeID}), but TalosMachine ${k.machine.metadata.name} was recorded with the id ${k.machine.status.nodeID}.`,
+        k.machine.metadata.name,
+      ),
+    )
