@@ -83,9 +83,19 @@ describe('clocks that are years off', () => {
   })
 })
 
+test('our own clock is ten years after our own certificate', async () => {
+  const peer = await met(startTls(ca, socket => socket.end()))
+  const fault = await faultOf(
+    peer,
+    callsWith(admin, () => Date.now() + 10 * year * 3_600_000),
+  )
+  expect(fault).toEqual(expected('unauthenticated', /the client certificate expired on \d{4}-\d\d-\d\dT/))
+})
+
 describe('who does not speak the Talos API', () => {
   test.each<[string, (socket: { write: (text: string) => unknown }) => void]>([
     ['SSH', socket => socket.write('SSH-2.0-OpenSSH_9.6\r\n')],
+    ['gRPC without TLS', socket => socket.write(settings.toString('latin1'))],
     ['plain HTTP', socket => socket.write('HTTP/1.1 400 Bad Request\r\nConnection: close\r\n\r\npassword=hunter2')],
   ])('%s', async (_, greet) => {
     const peer = await met(startPlain(socket => void socket.once('data', () => greet(socket))))
@@ -222,6 +232,20 @@ describe('garbage', () => {
     expect((await faultOf(peer)).kind).toBe('unreachable')
   })
 
+  test('a stream whose trailers have no status: it is not taken for a whole one', async () => {
+    const peer = await met(
+      startHttp2(ca, stream => {
+        stream.respond({ ':status': 200, 'content-type': 'application/grpc' }, { waitForTrailers: true })
+        stream.on('wantTrailers', () => stream.sendTrailers({ 'x-note': 'fine' }))
+        stream.end(framed(Buffer.alloc(0)))
+      }),
+    )
+    let messages = 0
+    const answer = await callsWith().stream(peer.address, method.etcdSnapshot, {}, () => void (messages += 1), { deadlineMs })
+    expect(messages).toBe(1)
+    expect(!answer.ok && told(answer.fault, peer.address)).toEqual(expected('unreachable', /./))
+  })
+
   test('a status with a secret in its text, and 60 KiB of it [B117]', async () => {
     const peer = await met(
       startHttp2(ca, stream => {
@@ -276,6 +300,30 @@ describe('without growth of memory', () => {
     const before = used()
     const listed = await listResources(callsWith(), peer.address, resourceTypes.member)
     expect(listed).toMatchObject({ ok: false, fault: { kind: 'unknown', message: expect.stringContaining('the list does not end') } })
+    await vi.waitFor(() => expect(used() - before).toBeLessThan(16), { timeout: 4_000 })
+  })
+
+  test.each<[string, Buffer]>([
+    ['PING', Buffer.from([0, 0, 8, 6, 0, 0, 0, 0, 0, 1, 2, 3, 4, 5, 6, 7, 8])],
+    ['SETTINGS', settings],
+    // Of a header block that is never finished.
+    ['CONTINUATION', Buffer.from([0, 0, 4, 9, 0, 0, 0, 0, 1, 0x40, 1, 0x61, 0])],
+  ])('frames of %s without an end', async (_, frame) => {
+    const many = Buffer.concat(Array.from({ length: 1_000 }, () => frame))
+    const peer = await met(
+      startTls(ca, socket => {
+        socket.write(Buffer.concat([settings, Buffer.from([0, 0, 1, 1, 0, 0, 0, 0, 1, 0x88])]))
+        const more = (): void => {
+          while (!socket.destroyed && socket.write(many));
+        }
+        socket.on('drain', more)
+        more()
+      }),
+    )
+    const calls = callsWith()
+    const before = used()
+    expect(await faultOf(peer, calls)).toEqual(expected('unreachable', /./))
+    calls.destroy()
     await vi.waitFor(() => expect(used() - before).toBeLessThan(16), { timeout: 4_000 })
   })
 
