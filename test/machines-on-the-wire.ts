@@ -13,6 +13,7 @@ import {
 } from '../src/adapters/pki/talos-pki.ts'
 import { writeTalosconfig } from '../src/adapters/talos/talosconfig.ts'
 import type { Access } from '../src/talossim/call.ts'
+import type { MachinesPki } from '../src/talossim/entrance.ts'
 import { serveMachines } from '../src/talossim/serve-machines.ts'
 import { createWorld, type World, type WorldOptions } from '../src/world/cluster.ts'
 
@@ -47,9 +48,8 @@ export async function startMachines(
   const world = createWorld({ start: Date.now(), ...options, addresses: address })
   const validity = validFor(new Date(Date.now() - hourMs), 48)
   const ca = await createTalosCa({ from: validity.notBefore })
-  const certificates: Record<string, CertificateAndKey> = {}
-  for (const { name, addresses } of world.machines)
-    certificates[name] = await createTalosServer({ ca, commonName: name, hosts: addresses, validity })
+  const certify: MachinesPki['certify'] = ({ name, hosts, notBefore, notAfter }) =>
+    createTalosServer({ ca, commonName: name, hosts, validity: { notBefore, notAfter } })
   const nobody = await createTalosCa({ from: validity.notBefore })
   const maintenance = await createTalosServer({ ca: nobody, commonName: 'maintenance-service.talos.dev', hosts: [], validity })
   const p256 = (organization?: string) =>
@@ -62,7 +62,7 @@ export async function startMachines(
     }),
     ...(options.kubernetesAdmin ? { kubernetesAdmin: options.kubernetesAdmin } : {}),
   }
-  const served = await serveMachines({ world, access, pki: { acceptedCAs: ca.crt, certificates, maintenance } })
+  const served = await serveMachines({ world, access, pki: { acceptedCAs: ca.crt, certify, maintenance } })
 
   let last = Date.now()
   const timer = setInterval(() => {

@@ -1,5 +1,5 @@
 import { createServer, type Server, type Socket } from 'node:net'
-import { type Duplex, duplexPair } from 'node:stream'
+import { type Duplex, duplexPair, PassThrough } from 'node:stream'
 
 /** `open`: a process listens. `closed`: nobody does, connections are refused. `silent`: the network is cut, packets vanish. */
 export type LineState = 'open' | 'closed' | 'silent'
@@ -16,31 +16,45 @@ export type Line = {
   readonly close: () => Promise<void>
 }
 
-type Connection = { readonly socket: Socket; readonly inner: Duplex; readonly machineEnd: Duplex; isDead: boolean }
+type Connection = {
+  readonly socket: Socket
+  readonly inner: Duplex
+  readonly machineEnd: Duplex
+  /** The two ways between them. */
+  readonly inward: Duplex
+  readonly outward: Duplex
+  isDead: boolean
+}
 
 /**
  * Connections are copied through a pair of streams, so that they can fall silent in both directions and go on later, as TCP does after a cut.
  * @param accept Takes the machine's end of a new connection.
+ * @param way Makes what carries bytes one way, inward or outward.
  */
-export const createLine = (address: { readonly host: string; readonly port: number }, accept: (connection: Duplex) => void): Line => {
+export const createLine = (
+  address: { readonly host: string; readonly port: number },
+  accept: (connection: Duplex) => void,
+  way: (direction: 'inward' | 'outward') => Duplex = () => new PassThrough(),
+): Line => {
   const connections = new Set<Connection>()
   let server: Server | undefined
   let state: LineState = 'closed'
   let change: Promise<void> = Promise.resolve()
 
-  const join = ({ socket, inner }: Connection): void => {
-    socket.pipe(inner)
-    inner.pipe(socket)
+  const join = ({ socket, inward, outward }: Connection): void => {
+    socket.pipe(inward)
+    outward.pipe(socket)
   }
-  const part = ({ socket, inner }: Connection): void => {
-    socket.unpipe(inner)
-    inner.unpipe(socket)
+  const part = ({ socket, inward, outward }: Connection): void => {
+    socket.unpipe(inward)
+    outward.unpipe(socket)
     // Without a reader the socket has to be told to leave the bytes with the kernel.
     socket.pause()
   }
   const welcome = (socket: Socket): void => {
     const [inner, machineEnd] = duplexPair()
-    const connection: Connection = { socket, inner, machineEnd, isDead: false }
+    const connection: Connection = { socket, inner, machineEnd, inward: way('inward'), outward: way('outward'), isDead: false }
+    connection.inward.pipe(inner).pipe(connection.outward)
     connections.add(connection)
     socket.setNoDelay(true)
     socket.on('error', () => socket.destroy())
@@ -49,6 +63,8 @@ export const createLine = (address: { readonly host: string; readonly port: numb
       connections.delete(connection)
       machineEnd.destroy()
       inner.destroy()
+      connection.inward.destroy()
+      connection.outward.destroy()
     })
     machineEnd.on('error', () => machineEnd.destroy())
     machineEnd.on('close', () => {

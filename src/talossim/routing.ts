@@ -1,6 +1,7 @@
 import type { Metadata } from '@grpc/grpc-js'
 import type { Answer, Refusal } from '../world/answer.ts'
 import { answer, refuse } from '../world/answer.ts'
+import { clockOf, isValidAt } from '../world/certificates.ts'
 import type { Machine } from '../world/machine.ts'
 import { isInMaintenance } from '../world/machine.ts'
 import type { Site } from '../world/site.ts'
@@ -62,6 +63,18 @@ const STRANGER = refuse(
   'connection error: desc = "transport: authentication handshake failed: tls: failed to verify certificate: x509: certificate signed by unknown authority"',
 )
 
+/** Both show a certificate to the other, and each looks at it with its own clock. The endpoint's is as old as the one that it serves with. */
+const ofAnotherTime = (site: Site, endpoint: Machine, target: Machine): Refusal | undefined => {
+  if (target.certificate && !isValidAt(target.certificate, clockOf(site, endpoint)))
+    return refuse(
+      'Unavailable',
+      'connection error: desc = "transport: authentication handshake failed: tls: failed to verify certificate: x509: certificate has expired or is not yet valid"',
+    )
+  if (endpoint.certificate && !isValidAt(endpoint.certificate, clockOf(site, target)))
+    return refuse('Unavailable', 'connection error: desc = "error reading server preface: remote error: tls: expired certificate"')
+  return undefined
+}
+
 const isAddress = (target: string): boolean => /^[0-9.]+$/.test(target) || target.includes(':')
 
 /** Connects the endpoint with a machine. Waits for one that is cut off, as TCP would, until the call is over. */
@@ -77,5 +90,5 @@ export const reach = async (site: Site, endpoint: Machine, target: string, over:
   if (!machine.powered) return noConnection(target, 'no route to host')
   if (!machine.apid) return noConnection(target, 'connection refused')
   if (isInMaintenance(machine)) return STRANGER
-  return answer(machine)
+  return ofAnotherTime(site, endpoint, machine) ?? answer(machine)
 }

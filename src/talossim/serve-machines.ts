@@ -1,4 +1,4 @@
-import { Server, ServerCredentials, type ServiceDefinition, type UntypedServiceImplementation } from '@grpc/grpc-js'
+import { Server, type ServiceDefinition, type UntypedServiceImplementation } from '@grpc/grpc-js'
 import { ClusterService } from '../../proto/gen/cluster/cluster_pb.ts'
 import { State } from '../../proto/gen/cosi/resource/state_pb.ts'
 import { InspectService } from '../../proto/gen/inspect/inspect_pb.ts'
@@ -10,7 +10,6 @@ import { StorageService } from '../../proto/gen/storage/storage_pb.ts'
 import { grpcService } from '../../proto/grpc.ts'
 import type { World } from '../world/cluster.ts'
 import type { Machine } from '../world/machine.ts'
-import { isInMaintenance } from '../world/machine.ts'
 import type { Access, Ground } from './call.ts'
 import { applyManifests } from './cosi/manifests.ts'
 import { createResourceStates } from './cosi/states.ts'
@@ -19,8 +18,8 @@ import { stateMethods } from './cosi/state-service.ts'
 import { imageMethods } from './image-service.ts'
 import { inspectMethods } from './inspect-service.ts'
 import { lifecycleMethods } from './lifecycle-service.ts'
-import type { Line, LineState } from './line.ts'
-import { createLine } from './line.ts'
+import type { MachinesPki } from './entrance.ts'
+import { createEntrance } from './entrance.ts'
 import { absentMethods } from './machine/absent.ts'
 import { accessMethods } from './machine/access.ts'
 import { actionMethods } from './machine/actions.ts'
@@ -42,19 +41,9 @@ import { REFUSED_SERVICES, refusedMethods } from './refused-services.ts'
 import { timeMethods } from './time-service.ts'
 import { storageMethods } from './storage-service.ts'
 
-/** What a machine shows, as PEM text. The key may carry Talos' own label, `ED25519 PRIVATE KEY`. */
-export type MachineCertificate = { readonly crt: string; readonly key: string }
-
 export type MachinesOptions = {
   readonly world: Pick<World, 'site' | 'drain'>
-  readonly pki: {
-    /** Authorities whose client certificates are accepted: one or more certificates, as PEM text. */
-    readonly acceptedCAs: string
-    /** By node name of the machine; its address has to be among the certificate's subject alternative names. */
-    readonly certificates: Readonly<Record<string, MachineCertificate>>
-    /** Shown in maintenance, to clients that trust nobody. Default: the machine's own, which real ones do not have then. */
-    readonly maintenance?: MachineCertificate
-  }
+  readonly pki: MachinesPki
   /** Without it machines give nobody a kubeconfig or talosconfig. */
   readonly access?: Access
   /** Default 50000, which is also what clients take where they are told nothing. */
@@ -113,33 +102,12 @@ const presentMethods = {
 }
 const machineMethods = { ...absentMethods(new Set(Object.keys(presentMethods))), ...presentMethods }
 
-const pairOf = ({ crt, key }: MachineCertificate): { readonly cert_chain: Buffer; readonly private_key: Buffer } => ({
-  cert_chain: Buffer.from(crt),
-  // OpenSSL refuses Talos' label; what is inside is the usual PKCS#8.
-  private_key: Buffer.from(key.replaceAll(' ED25519 PRIVATE KEY-----', ' PRIVATE KEY-----')),
-})
-
-const stateOf = (machine: Machine): LineState => {
-  if (machine.cut) return 'silent'
-  return machine.powered && machine.apid ? 'open' : 'closed'
-}
-
-/** A machine, and how its port was asked to be last. */
-type Served = {
-  readonly machine: Machine
-  readonly line: Line
-  readonly server: Server
-  readonly ended: () => void
-  state: LineState
-  wasOpen: boolean
-}
-
 /**
- * Serves the Talos API of every machine of a world, each on its own first address, as apid does on port 50000: mutual TLS, roles from the
+ * Serves the Talos API of every machine of a world, each on all of its own addresses, as apid does on port 50000: mutual TLS, roles from the
  * Organizations of the client certificate, forwarding from control planes. A machine that is down refuses connections, one that is cut off does not
  * answer. Advancing the world's time is the caller's; a call is answered at the world's time at which it arrives.
  *
- * Throws when a port cannot be opened or a machine has no certificate.
+ * Throws when a port cannot be opened.
  */
 export const serveMachines = async (options: MachinesOptions): Promise<ServedMachines> => {
   const { site, drain } = options.world
@@ -153,55 +121,22 @@ export const serveMachines = async (options: MachinesOptions): Promise<ServedMac
       throw error
     })
 
-  const served = site.machines.map((machine): Served => {
-    const certificate = options.pki.certificates[machine.name]
-    const [host] = machine.addresses
-    if (!certificate || host === undefined) throw new Error(`machine ${machine.name} has no ${certificate ? 'address' : 'certificate'}`)
-    const server = serverOf(ground, machine)
-    const cas = Buffer.from(options.pki.acceptedCAs)
-    const entrance = server.createConnectionInjector(ServerCredentials.createSsl(cas, [pairOf(certificate)], true))
-    const own = options.pki.maintenance ?? certificate
-    const open = server.createConnectionInjector(ServerCredentials.createSsl(null, [pairOf(own)], false))
-    const line = createLine({ host, port }, connection => (isInMaintenance(machine) ? open : entrance).injectConnection(connection))
-    const ended = (): void => {
-      // Also told when a cut has lasted long; on the wire it is the client who finds out.
-      if (machine.apid) return
-      line.hangUp()
-      look(one).catch(onError)
-    }
-    const one: Served = { machine, line, server, ended, state: 'closed', wasOpen: false }
-    return one
-  })
-
-  let isClosed = false
-  const look = async (one: Served): Promise<void> => {
-    const { machine, line, ended } = one
-    // The set is emptied when apid stops, so this has to be said anew for each life.
-    if (machine.apid) machine.streams.add(ended)
-    // Other rules, and another certificate: whoever is connected has to come again.
-    if (one.wasOpen && !isInMaintenance(machine)) line.hangUp()
-    one.wasOpen = isInMaintenance(machine)
-    const state = stateOf(machine)
-    if (isClosed || state === one.state) return
-    one.state = state
-    await line.become(state)
-  }
+  const entrances = site.machines.map(machine =>
+    createEntrance({ site, machine, server: serverOf(ground, machine), port, pki: options.pki, onError }),
+  )
   const lookAtAll = (): void => {
-    for (const one of served) look(one).catch(onError)
+    for (const { look } of entrances) look().catch(onError)
   }
   const unlisten = site.listen(lookAtAll)
   const unread = site.journal.onEntry(lookAtAll)
   const close = async (): Promise<void> => {
-    isClosed = true
     unlisten()
     unread()
     resources.close()
-    for (const { machine, ended } of served) machine.streams.delete(ended)
-    await Promise.all(served.map(({ line }) => line.close()))
-    for (const { server } of served) server.forceShutdown()
+    await Promise.all(entrances.map(entrance => entrance.close()))
   }
   try {
-    await Promise.all(served.map(look))
+    await Promise.all(entrances.map(({ look }) => look()))
   } catch (error) {
     await close()
     throw error

@@ -1,6 +1,7 @@
 import { timestampFromMs } from '@bufbuild/protobuf/wkt'
 import { TimeService } from '../../proto/gen/time/time_pb.ts'
-import { answer } from '../world/answer.ts'
+import { answer, refuse } from '../world/answer.ts'
+import { clockOf } from '../world/certificates.ts'
 import type { Call } from './call.ts'
 import { unary } from './dispatch.ts'
 
@@ -9,10 +10,12 @@ const methods = TimeService.method
 /** What Talos asks where its configuration names nobody else. */
 const DEFAULT_SERVER = 'time.cloudflare.com'
 
-/** The machines' clocks are the world's, and so is everybody's. */
-const time = ({ site }: Call, server: string) => {
-  const now = timestampFromMs(site.schedule.now())
-  return answer({ messages: [{ server, localtime: now, remotetime: now }] })
+/** The clocks of time servers are the world's. */
+const time = ({ site, machine }: Call, server: string) => {
+  if (server === '') return refuse('InvalidArgument', 'ntp server is required')
+  if (site.faults.of(machine).timeNeverSyncs) return refuse('Unknown', `error querying NTP server ${JSON.stringify(server)}: i/o timeout`)
+  const [localtime, remotetime] = [clockOf(site, machine), site.schedule.now()].map(timestampFromMs)
+  return answer({ messages: [{ server, localtime, remotetime }] })
 }
 
 export const timeMethods = {

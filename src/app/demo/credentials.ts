@@ -12,6 +12,7 @@ import {
   validFor,
 } from '../../adapters/pki/talos-pki.ts'
 import { writeTalosconfig } from '../../adapters/talos/talosconfig.ts'
+import type { MachinesPki } from '../../talossim/entrance.ts'
 
 /** Longer than any demo runs; the real ones are renewed by themselves. */
 const SERVER_HOURS = 30 * 24
@@ -19,8 +20,8 @@ const HOUR_MS = 3_600_000
 
 export type TalosCredentials = {
   readonly acceptedCAs: string
-  /** By name of the machine. */
-  readonly certificates: Readonly<Record<string, CertificateAndKey>>
+  /** Signs what a machine shows. */
+  readonly certify: MachinesPki['certify']
   readonly talosconfigPath: string
   /** Signs another client for so long. */
   readonly talosClient: (roles: readonly string[], ttlMs: number) => Promise<CertificateAndKey & { readonly ca: string }>
@@ -39,12 +40,6 @@ export const makeTalosCredentials = async (options: {
   const from = new Date()
   const ca = await createTalosCa({ from })
   const admin = await createTalosClient({ ca, roles: ['os:admin'], validity: validFor(from, talosHours.client) })
-  const certificates = await Promise.all(
-    options.machines.map(async ({ name, address }) => {
-      const validity = validFor(from, SERVER_HOURS)
-      return [name, await createTalosServer({ ca, commonName: name, hosts: [address, name], validity })] as const
-    }),
-  )
   const talosconfigPath = join(options.folder, 'talosconfig')
   const text = writeTalosconfig({
     contextName: options.cluster,
@@ -58,7 +53,8 @@ export const makeTalosCredentials = async (options: {
   writeFileSync(talosconfigPath, text, { mode: 0o600 })
   return {
     acceptedCAs: ca.crt,
-    certificates: Object.fromEntries(certificates),
+    certify: ({ name, hosts, notBefore, notAfter }) =>
+      createTalosServer({ ca, commonName: name, hosts, validity: { notBefore, notAfter } }),
     talosconfigPath,
     talosClient: async (roles, ttlMs) => ({
       ca: ca.crt,

@@ -63,12 +63,15 @@ const snapshot: StreamHandler<typeof methods.etcdSnapshot> = async (call, _, sen
   return answer(undefined)
 }
 
-const recover: UploadHandler<typeof methods.etcdRecover> = async ({ machine }, messages) => {
+const recover: UploadHandler<typeof methods.etcdRecover> = async ({ site, machine }, messages) => {
   const refusal = notOnWorker(machine, 'etcd recover')
   if (refusal) return refusal
   // Services that need the ephemeral partition run only once it is mounted.
   if (!machine.services.has('cri')) return refuse('FailedPrecondition', 'etcd service is not ready for recovery yet')
-  keepUpload(machine, await receiveSnapshot(messages))
+  const upload = await receiveSnapshot(messages)
+  if (site.faults.of(machine).diskFull)
+    return refuse('Unknown', 'error writing snapshot: write /var/lib/etcd.snapshot: no space left on device')
+  keepUpload(machine, upload)
   return answer({ messages: [{}] })
 }
 
