@@ -9,6 +9,7 @@ import { resources } from '../src/app/resources.ts'
 import { compatibilityTable } from '../src/core/compatibility/table.ts'
 import { kinds } from '../src/kinds/registry.ts'
 import { failed } from '../src/ports/fault.ts'
+import { SERVICES } from '../src/talossim/services.ts'
 import { cliPage } from './generate/cli-page.ts'
 import { compatibilityPage } from './generate/compatibility-page.ts'
 import { crdFiles, crdFolder } from './generate/crds.ts'
@@ -17,6 +18,7 @@ import { differences, settle } from './generate/files.ts'
 import { kindFolder, kindPages, stepsByReason } from './generate/kind-pages.ts'
 import { reasonsPage } from './generate/reasons-page.ts'
 import { resourceFolder, resourcePages } from './generate/resource-pages.ts'
+import { talosMethodsPage } from './generate/talos-methods-page.ts'
 
 /** Pages are made from what the commands say of themselves; none is run. */
 const noPlan = () => Promise.resolve(failed('unsupported', 'nothing is planned here'))
@@ -29,6 +31,7 @@ const files = new Map([
   ...kindPages(kinds),
   ...reasonsPage(stepsByReason(kinds)),
   ...compatibilityPage(compatibilityTable),
+  ...talosMethodsPage(SERVICES),
   ...cli(),
   ...fieldCases(),
 ])

@@ -8,6 +8,7 @@ import { withoutDigest } from '../world/images.ts'
 import { pullImage } from '../world/install.ts'
 import type { StreamHandler, UnaryHandler, UploadHandler } from './call.ts'
 import { streaming, unary, uploading } from './dispatch.ts'
+import { imagesOf } from './machine/system.ts'
 
 const methods = ImageService.method
 
@@ -26,10 +27,11 @@ export const refuseInstance = (instance: ContainerdInstance | undefined): Refusa
     : refuse('Unimplemented', 'the simulation has only the containerd of the CRI with the namespace of the system')
 }
 
-const list: StreamHandler<typeof methods.list> = async ({ site, machine }, request, send) => {
-  const refusal = refuseInstance(request.containerd)
+const list: StreamHandler<typeof methods.list> = async ({ site, machine }, { containerd }, send) => {
+  const isOfPods = containerd?.driver === ContainerDriver.CRI && containerd.namespace === ContainerdNamespace.NS_CRI
+  const refusal = isOfPods ? undefined : refuseInstance(containerd)
   if (refusal) return refusal
-  for (const name of machine.images.keys()) {
+  for (const name of imagesOf(site, machine, isOfPods ? 'cri' : 'system')) {
     const digest = site.registry.pinned(name).split('@')[1] ?? ''
     send({ name, digest, size: LAYER_BYTES, createdAt: timestampFromMs(machine.bootedAt) })
   }

@@ -12,6 +12,9 @@ const LETTERS: Readonly<Record<string, TalosRole>> = {
   M: 'os:meta:writer',
 }
 
+/** Of a caller; apid's own role among them grants nothing by itself. */
+export const ROLES: readonly TalosRole[] = Object.values(LETTERS)
+
 /** Methods by service and by who may call them since 1.13, a letter per role. What is not named needs the admin. */
 const RULES: Readonly<Record<string, Readonly<Record<string, readonly string[]>>>> = {
   'machine.MachineService': {

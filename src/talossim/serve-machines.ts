@@ -20,7 +20,6 @@ import { inspectMethods } from './inspect-service.ts'
 import { lifecycleMethods } from './lifecycle-service.ts'
 import type { MachinesPki } from './entrance.ts'
 import { createEntrance } from './entrance.ts'
-import { absentMethods } from './machine/absent.ts'
 import { accessMethods } from './machine/access.ts'
 import { actionMethods } from './machine/actions.ts'
 import { configurationMethods } from './machine/apply-configuration.ts'
@@ -82,7 +81,7 @@ const serverOf = (ground: Ground, endpoint: Machine): Server => {
   return server
 }
 
-const presentMethods = {
+const machineMethods = {
   ...factMethods,
   ...fileMethods,
   ...systemMethods,
@@ -100,7 +99,6 @@ const presentMethods = {
   ...powerMethods,
   ...configurationMethods,
 }
-const machineMethods = { ...absentMethods(new Set(Object.keys(presentMethods))), ...presentMethods }
 
 /**
  * Serves the Talos API of every machine of a world, each on all of its own addresses, as apid does on port 50000: mutual TLS, roles from the
