@@ -126,7 +126,7 @@ const healthCheck: StreamHandler<typeof methods.healthCheck> = async (call, { wa
   const all = named.length === 0 ? site.machines : site.machines.filter(m => m.addresses.some(address => named.includes(address)))
   const nodes = { all, controlPlanes: all.filter(m => m.role === 'controlplane') }
   const say = (message: string): void => send({ message })
-  if (named.length === 0) say(`discovered nodes: [${all.map(m => JSON.stringify(m.addresses[0] ?? '')).join(' ')}]`)
+  say(`discovered nodes: [${all.map(m => JSON.stringify(m.addresses[0] ?? '')).join(' ')}]`)
 
   const waitMs = Number(waitTimeout?.seconds ?? 0n) * 1000 + (waitTimeout?.nanos ?? 0) / 1e6
   const late = new AbortController()

@@ -3,7 +3,8 @@ import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { createKubernetesCa, createKubernetesClient, createTalosCa, validFor } from '../../../src/adapters/pki/talos-pki.ts'
+import { createTalosCa } from '../../../src/adapters/pki/talos-pki.ts'
+import { type KubernetesSide, simulatedKubernetes } from '../../../src/app/demo/kubernetes.ts'
 import { type Machines, startMachines } from '../../machines-on-the-wire.ts'
 import { realPart } from '../../real/parts.ts'
 import { ask, configsOf, kubernetesVersion, type Place, recordedAnswers, SIMULATED, talosVersion, written } from './answers.ts'
@@ -20,22 +21,23 @@ const roles: Readonly<Record<Person, string>> = {
   worker: 'os:admin',
 }
 
-/** There is no Kubernetes behind these machines. */
-const nobodysAdmin = async () => {
-  const ca = await createKubernetesCa({ from: new Date() })
-  const admin = await createKubernetesClient({ ca, user: 'admin', groups: ['system:masters'], validity: validFor(new Date(), 1) })
-  return { server: 'https://127.0.0.1:1', ca: ca.crt, ...admin }
-}
-
 describe.skipIf('missing' in part)('simulated machines answer talosctl as real ones', () => {
   let machines: Machines
+  let kubernetes: KubernetesSide
   let place: Place
+  const faults: unknown[] = []
   beforeAll(async () => {
     machines = await startMachines({
-      ...{ seed: 5, controlPlanes: 3, workers: 1, speed: 1, clusterName: 'home', kubernetesAdmin: nobodysAdmin },
+      ...{ seed: 5, controlPlanes: 3, workers: 1, speed: 1, clusterName: 'home', kubernetesAdmin: async () => kubernetes.admin },
       ...{ talos: talosVersion, kubernetes: kubernetesVersion, platform: 'container' },
+      // Neither Talos' own network nor its proxy runs on the real machines.
+      cilium: { version: '1.18.4' },
+      durations: { pull: [200, 400] },
     })
     const home = await mkdtemp(join(tmpdir(), 'talosctl-'))
+    // Their registry has what they run, and nothing newer.
+    machines.world.registry.remove('kube-apiserver:v1.35.5')
+    kubernetes = await simulatedKubernetes(machines.world, home, error => faults.push(error))
     const foreign = await createTalosCa({ from: new Date(Date.now() - 3_600_000) })
     const configs = await configsOf(
       person =>
@@ -51,7 +53,9 @@ describe.skipIf('missing' in part)('simulated machines answer talosctl as real o
     place = { talosctl: 'path' in part ? part.path : '', home, configs, addresses: { ...addresses, nobody } }
   })
   afterAll(async () => {
+    await kubernetes.close()
     await machines.close()
+    expect(faults).toEqual([])
     await rm(place.home, { recursive: true, force: true })
   })
 
