@@ -10,7 +10,7 @@ import { kubernetesConfigOf } from './kubernetes-config.ts'
 import type { Machine } from './machine.ts'
 import { isReady, requiredServices, setStage, versionOf } from './machine.ts'
 import { roleIn } from './machine-config.ts'
-import { moment } from './phases.ts'
+import { lastUnmounts, moment } from './phases.ts'
 import { isAtLeast } from './releases.ts'
 import { startSequence } from './sequencer.ts'
 import { earlyServices, isServiceUp, setServiceState, startService } from './services.ts'
@@ -122,6 +122,7 @@ const startBoot = (site: Site, machine: Machine): void => {
           run: end => whenInstalled(site, machine, () => later(site, machine, durations.draw('bootTasks'), () => end())),
         },
         ...(isAtLeast(versionOf(machine), 1, 14) ? [moment('promotableVolumes', 'mountPromotableSystemPartitions')] : []),
+        ...(machine.platform === 'container' || isAtLeast(versionOf(machine), 1, 14) ? [] : [moment('udevSetup', 'writeUdevRules')]),
         ...(machine.platform === 'container' ? [] : [moment('userDisks', 'mountUserDisks')]),
         { name: 'userSetup', tasks: ['writeUserFiles'] },
         { name: 'startEverything', tasks: ['startAllServices'], run: end => startAll(() => end()) },
@@ -144,6 +145,8 @@ export const restart = (site: Site, machine: Machine, why: string): void => {
 /** A sequence failed: the boot slot goes back if the way back is noted, and the machine reboots after a pause. */
 export const failSequence = (site: Site, machine: Machine): void => {
   if (machine.disk.meta.has(META_FALLBACK)) revert(machine.disk)
+  if (isAtLeast(versionOf(machine), 1, 13) && machine.platform !== 'container')
+    startSequence(site, machine, { name: 'emergencyVolumeCleanup', takesOver: true, forced: true, phases: lastUnmounts }, '')
   later(site, machine, site.durations.fixed(40_000), () => restart(site, machine, 'sequence failed'))
 }
 

@@ -50,14 +50,19 @@ export const initialize = (site: Site, machine: Machine, next: () => void): void
       end()
     },
   })
+  const version = versionOf(machine)
+  // Before 1.13 apid came with all other services, at the end of a boot.
+  const apid = isAtLeast(version, 1, 13) ? ['startApid'] : []
+  const udevd = isAtLeast(version, 1, 14) ? 'waitForUdevd' : 'startUdevd'
   const phases =
     machine.platform === 'container'
-      ? [early('machined', 'startMachined', 'startContainerd')]
+      ? [early('machined', 'startMachined', ...apid, 'startContainerd')]
       : [
           moment('systemRequirements', 'enforceKSPPRequirements'),
-          early('earlyServices', 'startMachined', 'waitForUdevd', 'startApid', 'startAuditd', 'startSyslogd', 'startContainerd'),
+          early('earlyServices', udevd, 'startMachined', ...apid, 'startAuditd', 'startSyslogd', 'startContainerd'),
           moment('usb', 'waitForUSB'),
           moment('meta', 'reloadMeta'),
+          moment('dashboard', 'startDashboard'),
         ]
   startSequence(site, machine, { name: 'initialize', phases: [...phases, loadConfig(site, machine)], ended: next }, '')
 }

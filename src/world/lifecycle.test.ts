@@ -55,11 +55,11 @@ describe('a boot', () => {
     expect(stagesOf(events)).toEqual(['booting', 'running'])
     // Nobody asked for it.
     expect(new Set(events.map(e => e.actorID))).toEqual(new Set(['']))
-    expect(phasesOf(events, 'initialize')).toEqual(['systemRequirements', 'earlyServices', 'usb', 'meta', 'config'])
+    expect(phasesOf(events, 'initialize')).toEqual(['systemRequirements', 'earlyServices', 'usb', 'meta', 'dashboard', 'config'])
     expect(phasesOf(events, 'install')).toEqual([])
     expect(phasesOf(events, 'boot')).toEqual([
       ...['memorySizeCheck', 'diskSizeCheck', 'env', 'dbus', 'ephemeral'],
-      ...(version.startsWith('v1.14') ? ['promotableVolumes'] : []),
+      ...(version.startsWith('v1.14') ? ['promotableVolumes'] : ['udevSetup']),
       ...['userDisks', 'userSetup', 'startEverything'],
     ])
   })

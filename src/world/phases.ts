@@ -41,6 +41,14 @@ export const stopServices = (site: Site, machine: Machine): Phase => ({
   },
 })
 
+/** What 1.13 and newer still do when a sequence has failed, before the machine reboots. */
+export const lastUnmounts: readonly Phase[] = [
+  moment('umount', 'unmountPodMounts'),
+  moment('unmountBind', 'unmountSystemDiskBindMounts'),
+  moment('unmountSystem', 'unmountEphemeralPartition'),
+  moment('volumeFinalize', 'teardownLifecycle'),
+]
+
 /** With apid: the machine is silent from here on. */
 export const stopEverything = (site: Site, machine: Machine): Phase => ({
   name: 'stopEverything',

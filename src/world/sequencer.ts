@@ -15,6 +15,7 @@ export type SequenceName =
   | 'maintenanceUpgrade'
   | 'reboot'
   | 'reset'
+  | 'emergencyVolumeCleanup'
 
 /** Tasks of a phase run together. Without `run` the phase takes a moment and succeeds. */
 export type Phase = {
@@ -47,6 +48,7 @@ const GIVES_WAY: Readonly<Record<SequenceName, readonly SequenceName[]>> = {
   upgrade: [],
   stageUpgrade: [],
   maintenanceUpgrade: [],
+  emergencyVolumeCleanup: [],
   shutdown: [],
 }
 
@@ -69,6 +71,7 @@ const STAGES: Readonly<Record<SequenceName, MachineStage | undefined>> = {
   upgrade: 'upgrading',
   stageUpgrade: 'upgrading',
   maintenanceUpgrade: 'upgrading',
+  emergencyVolumeCleanup: undefined,
   shutdown: 'shutting down',
 }
 const INSTALLS: readonly SequenceName[] = ['install', 'upgrade', 'stageUpgrade', 'maintenanceUpgrade']
