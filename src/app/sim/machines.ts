@@ -1,3 +1,4 @@
+import { createInterface } from 'node:readline'
 import { serveMachines } from '../../talossim/serve-machines.ts'
 import { createWorld, type World } from '../../world/cluster.ts'
 import { TALOS_PORT, takeAddresses } from '../demo/addresses.ts'
@@ -5,7 +6,9 @@ import { makeTalosCredentials } from '../demo/credentials.ts'
 import { CLUSTER, kubernetesFor } from '../demo/demo-world.ts'
 import { drive } from '../demo/drive.ts'
 import { simulatedKubernetes } from '../demo/kubernetes.ts'
+import { Problem, orProblem } from '../demo/option-values.ts'
 import type { Screen } from '../demo/screen.ts'
+import { readFault } from './faults.ts'
 import { guideLines } from './guide.ts'
 import type { SimOptions } from './options.ts'
 
@@ -35,6 +38,7 @@ export const startMachines = async ({ options, screen, folder, undo, fail }: Gro
   const { etcdBytes } = options
   if (etcdBytes !== undefined)
     for (const member of world.etcd.members()) Object.assign(member, { dbSize: etcdBytes, dbSizeInUse: Math.ceil(etcdBytes / 2) })
+  for (const fault of options.faults) fault(world)
   undo.push(drive(world.schedule, fail))
   const kubernetes = await simulatedKubernetes(world, folder, fail)
   undo.push(kubernetes.close)
@@ -51,6 +55,18 @@ export const startMachines = async ({ options, screen, folder, undo, fail }: Gro
   const { kubeconfigPath, url } = kubernetes
   for (const line of guideLines({ options, machines: world.machines, talosconfigPath, kubeconfigPath, url }, colors)) screen.say(line)
   if (!options.isQuiet) undo.push(tellWhatHappens(world, screen))
+  if (options.readsFaults) undo.push(takeFaults(world, screen))
+}
+
+/** One a line, for as long as somebody writes any. */
+const takeFaults = (world: World, screen: Screen): (() => void) => {
+  const lines = createInterface({ input: process.stdin })
+  lines.on('line', line => {
+    if (line.trim() === '') return
+    const problem = orProblem(() => readFault(line)(world))
+    if (problem instanceof Problem) screen.terminal.err(`error: ${problem.message}`)
+  })
+  return () => lines.close()
 }
 
 const tellWhatHappens = (world: World, screen: Screen): (() => void) => {

@@ -1,4 +1,6 @@
 import { parseArgs } from 'node:util'
+import type { SimFault } from './faults.ts'
+import { FAULTS_HELP, readFault } from './faults.ts'
 import { Problem, machinesOf, numberOf, orProblem, release } from '../demo/option-values.ts'
 
 export type SimOptions = {
@@ -11,6 +13,10 @@ export type SimOptions = {
   readonly seed: number
   /** Size of the etcd database, and so of a snapshot; undefined: some tens of MiB. */
   readonly etcdBytes: number | undefined
+  /** What is wrong with machines from the start. */
+  readonly faults: readonly SimFault[]
+  /** More of that comes by standard input, one a line. */
+  readonly readsFaults: boolean
   /** Says nothing of what happens on the machines. */
   readonly isQuiet: boolean
 }
@@ -27,10 +33,15 @@ own, port 50000, and behaves as its Talos version does. Their Kubernetes API is 
   --version VERSION  the Talos version that runs (default: ${DEFAULT_VERSION})
   --speed N          N times as fast as real machines, 1 to 1000 (default: 1)
   --etcd-size MIB    size of the etcd database in MiB, and so of a snapshot (default: some tens)
+  --fault FAULT      what is wrong with a machine, such as 'wk-1 slow 500' (see below; may be given more than once)
+  --stdin            read more faults from standard input, one a line, while the machines run
   --quiet            do not say what happens on the machines
   --seed N           another roll of the dice for how long things take (default: 1)
   -h, --help
-`
+
+Faults, each after the name of a machine:
+
+${FAULTS_HELP}`
 
 export type ReadSimOptions =
   | { readonly ok: true; readonly options: SimOptions | 'help' }
@@ -51,6 +62,8 @@ const read = (argv: readonly string[]): SimOptions | 'help' => {
       version: { type: 'string', default: DEFAULT_VERSION },
       speed: { type: 'string', default: '1' },
       'etcd-size': { type: 'string' },
+      fault: { type: 'string', multiple: true, default: [] },
+      stdin: { type: 'boolean', default: false },
       quiet: { type: 'boolean', default: false },
       seed: { type: 'string', default: '1' },
       help: { type: 'boolean', short: 'h' },
@@ -70,6 +83,8 @@ const read = (argv: readonly string[]): SimOptions | 'help' => {
     speed: numberOf('--speed', values.speed, 1, 1000),
     seed: numberOf('--seed', values.seed, 0, Number.MAX_SAFE_INTEGER),
     etcdBytes: size === undefined ? undefined : numberOf('--etcd-size', size, 0, 8192) * MiB,
+    faults: values.fault.map(readFault),
+    readsFaults: values.stdin,
     isQuiet: values.quiet,
   }
 }
