@@ -4,6 +4,7 @@ import { once } from 'node:events'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { median } from './format.ts'
 
 export type FirstPicture = {
   /** Milliseconds from the command to the first line about the upgrade that runs. */
@@ -25,7 +26,7 @@ export const firstPicture = async (options: { readonly runs: number }): Promise<
     const onNothingMs = await untilPicture(clone, env)
     const installed: number[] = []
     for (let i = 0; i < options.runs; i++) installed.push(await untilPicture(clone, env))
-    return { onNothingMs, installedMs: installed.toSorted((a, b) => a - b)[Math.floor(installed.length / 2)]! }
+    return { onNothingMs, installedMs: median(installed) }
   } finally {
     rmSync(folder, { recursive: true, force: true })
   }

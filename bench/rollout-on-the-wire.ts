@@ -5,6 +5,7 @@ import { setTimeout as pause } from 'node:timers/promises'
 import type { OperationStatus } from '../src/api/talos-operation.ts'
 import { ICHOR } from '../src/world/ports/home.ts'
 import { CLUSTER, NAMESPACE, startCluster, type ClusterOnTheWire, type Process } from '../test/cluster-on-the-wire.ts'
+import { memoryOf } from './process-facts.ts'
 import type { Shipped } from './shipped.ts'
 import { openAccount, type Account } from './time-account.ts'
 
@@ -42,7 +43,7 @@ export const rolloutOnTheWire = async (
     const controller = await cluster.startController({ identity: 'bench', program: join(import.meta.dirname, 'counted-controller.mjs') })
     await until('all machines found', () => ready(cluster))
     await pause(IDLE_MS)
-    const idleRssKb = memoryOf(controller, 'VmRSS')
+    const idleRssKb = memoryOf(controller.pid, 'VmRSS')
     const before = await countsOf(controller, countsPath)
 
     const operation = (): OperationStatus | undefined =>
@@ -52,7 +53,7 @@ export const rolloutOnTheWire = async (
     let peakRssKb = idleRssKb
     await cluster.upgrade(NAME, 'v1.13.9')
     const sampler = setInterval(() => {
-      peakRssKb = Math.max(peakRssKb, memoryOf(controller, 'VmRSS'))
+      peakRssKb = Math.max(peakRssKb, memoryOf(controller.pid, 'VmRSS'))
     }, 250)
     try {
       for (;;) {
@@ -86,9 +87,6 @@ const until = async (what: string, holds: () => boolean): Promise<void> => {
     await pause(20)
   }
 }
-
-const memoryOf = ({ pid }: Process, field: string): number =>
-  Number(new RegExp(`^${field}:\\s+(\\d+) kB`, 'm').exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1] ?? 0)
 
 const countsOf = async ({ pid }: Process, path: string): Promise<Counts> => {
   rmSync(path, { force: true })

@@ -8,6 +8,8 @@ export type Shipped = {
   readonly ichor: string
   /** The controller's module of the bundle. */
   readonly controller: string
+  /** All that is built. */
+  readonly dist: string
   readonly remove: () => void
 }
 
@@ -26,6 +28,7 @@ export const buildShipped = (): Shipped => {
   return {
     ichor: join(folder, 'bin', 'ichor'),
     controller: join(folder, 'dist', 'controller.mjs'),
+    dist: join(folder, 'dist'),
     remove: () => rmSync(folder, { recursive: true, force: true }),
   }
 }

@@ -7,6 +7,7 @@ import { promisify } from 'node:util'
 import { RESOURCE } from '../src/adapters/kube/resource.ts'
 import { realPart, realParts } from '../test/real/parts.ts'
 import { NAMESPACE, startCluster } from '../test/cluster-on-the-wire.ts'
+import { median } from './format.ts'
 import type { Shipped } from './shipped.ts'
 
 export type StartOfList = {
@@ -57,5 +58,3 @@ export const startOfList = async ({ ichor }: Shipped, runs: number): Promise<Sta
     rmSync(folder, { recursive: true, force: true })
   }
 }
-
-const median = (values: readonly number[]): number => values.toSorted((a, b) => a - b)[Math.floor(values.length / 2)]!

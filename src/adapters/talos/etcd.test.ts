@@ -121,3 +121,16 @@ test('one part that fails fails the view', async () => {
   })
   expect(view).toMatchObject({ ok: false, fault: { kind: 'busy' } })
 })
+
+test('a member with several addresses, and what etcd makes of them where it cannot start [B087 siderolabs/talos#11257]', async () => {
+  const peerUrls = ['https://10.5.0.2:2380', 'https://[fd00::2]:2380']
+  const view = await etcdOf({
+    ...running,
+    etcdMemberList: () => ({ messages: [{ members: [{ id: 1n, hostname: 'cp1', peerUrls }] }] }),
+  })
+  expect(view).toMatchObject({ ok: true, value: { members: [{ id: '0000000000000001', peerURLs: peerUrls }] } })
+  // The call that began it was accepted long ago; only the service tells how it went.
+  const words = 'bad URL scheme in https://10.5.0.2,fd00::2:2380'
+  const failing = await etcdOf({ ...running, serviceList: () => service('Failed', { healthy: false }, words) })
+  expect(failing).toMatchObject({ ok: false, fault: { kind: 'busy', message: expect.stringContaining(`the service is Failed: ${words}`) } })
+})
