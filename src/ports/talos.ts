@@ -1,5 +1,6 @@
 import type { Cancellation } from './clock.ts'
 import type { Result } from './fault.ts'
+import type { MachineActions } from './machine-actions.ts'
 
 export type MachineStage =
   | 'unknown'
@@ -121,7 +122,7 @@ export type RebootMode = 'default' | 'powercycle' | 'force'
  * The Talos API of one cluster. Every call goes to the machine's own address and has a deadline. An answer OK of `reboot` or `upgrade` means
  * queued: whether it happened is told by the boot id alone.
  */
-export type Talos = {
+export type Talos = MachineActions & {
   /** Hosts that the talosconfig names: where a cluster is asked for its members first. */
   readonly endpoints: readonly string[]
   /** From when and until when the client certificate is valid, milliseconds since 1970. */

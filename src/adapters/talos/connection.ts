@@ -5,6 +5,7 @@ import { formatAddress } from './address.ts'
 import { type CallReport, talosCalls } from './calls.ts'
 import { setInstallImage } from './config.ts'
 import { readEtcd } from './etcd.ts'
+import { machineActions } from './machine-actions.ts'
 import { machineReader } from './machine-facts.ts'
 import { readMembers } from './members.ts'
 import { otherWay } from './other-way.ts'
@@ -60,6 +61,7 @@ export function talosConnection(options: TalosConnectionOptions): Result<TalosCo
   const reader = machineReader(calls, clock)
   const explained = otherWay(calls, config.endpoints, clock)
   return ok({
+    ...machineActions(calls, clock),
     endpoints: config.endpoints.map(formatAddress),
     credentialBegins: config.notBefore.getTime(),
     credentialExpires: config.notAfter.getTime(),
