@@ -49,6 +49,8 @@ const addon =
     return unready.length === 0 ? undefined : { problem: `some pods are not ready: [${unready.map(pod => pod.metadata.name).join(' ')}]` }
   }
 
+const denied = (why: string): Verdict => ({ problem: `rpc error: code = PermissionDenied desc = ${why}` })
+
 const holds = (): Verdict => undefined
 
 const CONDITIONS: readonly Condition[] = [
@@ -116,6 +118,9 @@ const CONDITIONS: readonly Condition[] = [
   ],
 ]
 
+/** From here on the machine asks Kubernetes, with a kubeconfig that it makes in the caller's name: only an administrator is given one. */
+const NEEDS_ADMIN = 'all k8s nodes to report'
+
 const DEFAULT_WAIT_MS = 300_000
 const TIMED_OUT = 'rpc error: code = DeadlineExceeded desc = context deadline exceeded'
 
@@ -138,8 +143,9 @@ const healthCheck: StreamHandler<typeof methods.healthCheck> = async (call, { wa
     let verdict: Verdict
     const passed = await until(site, over, () => {
       // Workers ask nobody for others.
-      verdict =
-        machine.role === 'worker' ? { problem: 'rpc error: code = PermissionDenied desc = no request forwarding' } : look(site, nodes)
+      if (machine.role === 'worker') verdict = denied('no request forwarding')
+      else if (name === NEEDS_ADMIN && !call.roles.has('os:admin')) verdict = denied('not authorized')
+      else verdict = look(site, nodes)
       if (typeof verdict === 'object' && verdict.problem !== last) say(`waiting for ${name}: ${(last = verdict.problem)}`)
       return verdict === undefined || verdict === 'skip'
     })
