@@ -53,12 +53,22 @@ describe.skipIf(!hasTalosctl)('talosctl looks at machines', () => {
   beforeAll(() => startCluster(1))
   afterAll(stopCluster)
 
-  test('every type there is can be listed', { timeout: 30_000 }, async () => {
-    const rd = await talosctl('-n', node(0), 'get', 'rd')
-    const [, ...types] = rows(rd.out).map(row => row[3]!)
+  test('every type there is: as a table, as YAML, as JSON, and watched', { timeout: 240_000 }, async () => {
+    const { out: definitions } = await talosctl('-n', node(0), 'get', 'rd')
+    const [, ...types] = rows(definitions).map(row => row[3]!)
     expect(types).toContain('systeminformations.hardware.talos.dev')
-    const listed = await Promise.all(types.map(type => talosctl('-n', node(0), 'get', type)))
-    expect(listed.map(({ code, err }, at) => `${types[at]} ${code} ${err}`)).toEqual(types.map(type => `${type} 0 `))
+    const count = (text: string, part: RegExp): number => text.match(part)?.length ?? 0
+    for (const type of types) {
+      const watching = talosctlOn(home, ['-n', node(0), 'get', type, '--watch'])
+      const forms = [[], ['-o', 'yaml'], ['-o', 'json']]
+      const answers = await Promise.all(forms.map(more => talosctl('-n', node(0), 'get', type, ...more)))
+      expect(answers.map(({ code, err }) => `${type} ${code} ${err}`)).toEqual(forms.map(() => `${type} 0 `))
+      const [table, yaml, json] = answers.map(({ out }) => out) as [string, string, string]
+      const there = rows(table).length - 1
+      expect([type, count(yaml, /^metadata:$/gm), count(json, /^ {4}"metadata": \{$/gm)]).toEqual([type, there, there])
+      await vi.waitFor(() => expect(rows(watching.seen()).length).toBeGreaterThan(there), 10_000)
+      await watching.stop()
+    }
   })
 
   test('what a container has not: hardware, and services for it', async () => {
