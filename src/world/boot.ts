@@ -5,8 +5,7 @@ import { goDown, stopStaticPods } from './down.ts'
 import { startEtcd } from './etcd-membership.ts'
 import { initialize } from './initialize.ts'
 import { installIfNeeded } from './install-sequence.ts'
-import { startKubelet } from './kubelet.ts'
-import { kubernetesConfigOf } from './kubernetes-config.ts'
+import { kubeletRunOf, startKubelet } from './kubelet.ts'
 import type { Machine } from './machine.ts'
 import { isReady, requiredServices, setStage, versionOf } from './machine.ts'
 import { roleIn } from './machine-config.ts'
@@ -195,7 +194,7 @@ export const beRunning = (site: Site, machine: Machine): void => {
     startService(site, machine, id)
   }
   machine.kubelet = true
-  machine.kubeletRun = kubernetesConfigOf(site, machine).kubelet
+  machine.kubeletRun = kubeletRunOf(site, machine)
   if (machine.role === 'controlplane') runStaticPods(site, machine, machine.bootedAt)
 }
 

@@ -4,9 +4,20 @@ import { setServiceState, startService, stopService } from './services.ts'
 import type { Site } from './site.ts'
 import { later } from './site.ts'
 
+/** The addresses that a kubelet is told to be at: the first of each family. */
+export const nodeIPsOf = ({ addresses }: Machine): readonly string[] =>
+  addresses.filter((address, at) => addresses.findIndex(other => other.includes(':') === address.includes(':')) === at)
+
+/** What its process is started with. */
+export const kubeletRunOf = (site: Site, machine: Machine): Machine['kubeletRun'] => {
+  const { image, rendered } = kubernetesConfigOf(site, machine).kubelet
+  return { image, rendered: `${rendered} ${nodeIPsOf(machine).join()}` }
+}
+
 /** The service of the kubelet has its image and starts; without one it fails, and stays so until it is told to start or configured otherwise. */
 export const startKubelet = (site: Site, machine: Machine): void => {
-  const { image, rendered, denied } = kubernetesConfigOf(site, machine).kubelet
+  const { denied } = kubernetesConfigOf(site, machine).kubelet
+  const { image, rendered } = kubeletRunOf(site, machine)
   // What Talos cannot make a specification of is no service.
   if (denied !== undefined) {
     site.journal.write(machine.name, 'kubelet-denied', denied)
@@ -50,9 +61,14 @@ const BEGUN: readonly string[] = ['Running', 'Failed']
 /** Talos restarts the kubelet when what it was started with is configured otherwise. Pods go on meanwhile. */
 export const followKubelet = (site: Site): void => {
   site.listen((machine, change) => {
-    if (change !== 'config' || machine.config === '' || !BEGUN.includes(machine.services.get('kubelet')?.state ?? '')) return
-    const { rendered, denied } = kubernetesConfigOf(site, machine).kubelet
-    if (machine.kubeletRun.rendered === rendered || denied !== undefined) return
+    if (
+      (change !== 'config' && change !== 'addresses') ||
+      machine.config === '' ||
+      !BEGUN.includes(machine.services.get('kubelet')?.state ?? '')
+    )
+      return
+    const { denied } = kubernetesConfigOf(site, machine).kubelet
+    if (machine.kubeletRun.rendered === kubeletRunOf(site, machine).rendered || denied !== undefined) return
     site.journal.write(machine.name, 'kubelet-restart', 'another configuration')
     endKubelet(site, machine)
     beginKubelet(site, machine)

@@ -1,4 +1,5 @@
 import type { ApiServer } from './api-server.ts'
+import { nodeIPsOf } from './kubelet.ts'
 import { imageVersion, kubernetesConfigOf, nodeWishesOf } from './kubernetes-config.ts'
 import type { Machine } from './machine.ts'
 import { versionOf } from './machine.ts'
@@ -42,7 +43,7 @@ const nodeInfo = (site: Site, machine: Machine) => {
 }
 
 const addressesOf = (machine: Machine) => [
-  ...machine.addresses.map(address => ({ type: 'InternalIP', address })),
+  ...nodeIPsOf(machine).map(address => ({ type: 'InternalIP', address })),
   { type: 'Hostname', address: machine.hostname },
 ]
 
@@ -52,6 +53,8 @@ const AT_EASE = [
   ['DiskPressure', 'KubeletHasNoDiskPressure', 'kubelet has no disk pressure'],
   ['PIDPressure', 'KubeletHasSufficientPID', 'kubelet has sufficient PID available'],
 ].map(([type = '', reason, message]) => ({ type, status: 'False', reason, message }))
+
+type KnownStatus = { nodeInfo?: ReturnType<typeof nodeInfo>; addresses?: unknown }
 
 const DISK_FULL = { type: 'DiskPressure', status: 'True', reason: 'KubeletHasDiskPressure', message: 'kubelet has disk pressure' } as const
 /** How often a kubelet looks at its disk. */
@@ -176,11 +179,12 @@ export const createNodes = (site: Site, api: ApiServer): Nodes => {
   site.listen((machine, what) => {
     const { life } = machine
     if (what === 'kubelet-up') {
-      const known = (store.get(RESOURCE.nodes, '', machine.name)?.status as { nodeInfo?: ReturnType<typeof nodeInfo> } | undefined)
-        ?.nodeInfo
+      const status = store.get(RESOURCE.nodes, '', machine.name)?.status as KnownStatus | undefined
+      const known = status?.nodeInfo
       const isSameBoot = known?.bootID === machine.bootID
+      const isSamePlace = JSON.stringify(status?.addresses) === JSON.stringify(addressesOf(machine))
       // A network that was mended: the kubelet never stopped and goes on posting.
-      if (isSameBoot && known.kubeletVersion === imageVersion(machine.kubeletRun.image))
+      if (isSameBoot && isSamePlace && known.kubeletVersion === imageVersion(machine.kubeletRun.image))
         return void later(site, machine, durations.draw('nodeReady'), () => reportReady(machine))
       if (site.faults.of(machine).kubeletNeverRegisters || !kubernetesConfigOf(site, machine).registersNode) return
       later(site, machine, durations.draw('registerNode'), () => {

@@ -285,6 +285,18 @@ describe('addresses', () => {
     w.readdress('cp-1', ['10.5.0.2', '10.6.0.2'])
     expect(w.machine('cp-1').certificate?.hosts).toContain('10.6.0.2')
     expect(w.member('cp-1').peerURLs).toEqual(['https://10.5.0.2:2380', 'https://10.6.0.2:2380'])
+    // Its Node has one of each family.
+    pass(w, MINUTE)
+    expect(nodeStatus(w, 'cp-1').addresses.map(({ address }) => address)).toEqual(['10.5.0.2', 'cp-1'])
+  })
+
+  it('that replace those of a running machine have its kubelet start anew, and tell them', () => {
+    const w = world()
+    w.readdress('wk-1', ['10.6.0.5', 'fd00::5'])
+    expect(w.machine('wk-1').services.get('kubelet')?.state).toBe('Preparing')
+    pass(w, MINUTE)
+    expect(nodeStatus(w, 'wk-1').addresses.map(({ address }) => address)).toEqual(['10.6.0.5', 'fd00::5', 'wk-1'])
+    expect(w.isUp(w.machine('wk-1'))).toBe(true)
   })
 })
 
