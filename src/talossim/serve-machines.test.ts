@@ -420,7 +420,7 @@ describe('a new machine configuration', () => {
     const refused = async (config: string, mode: Mode = Mode.NO_REBOOT) => (await refusal(apply(cp, config, mode))).details
     expect(await refused('apiVersion: v1alpha1\nkind: HostnameConfig\n')).toContain("doesn't contain v1alpha1 config")
     expect(await refused('just a text')).toContain('expected a mapping node')
-    expect(await refused('version: v1alpha1\nmachine:\n  type: controlplane\n')).toContain('invalid controlplane endpoint')
+    expect(await refused('version: v1alpha1\nmachine:\n  type: controlplane\n')).toContain('cluster instructions are required')
     expect(await refused('a: [')).toContain('yaml')
   })
 })
