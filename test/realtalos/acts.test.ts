@@ -11,7 +11,7 @@ import { type TalosConnection, talosConnection } from '../../src/adapters/talos/
 import { getResource } from '../../src/adapters/talos/cosi.ts'
 import { resourceTypes } from '../../src/adapters/talos/resource-types.ts'
 import { parseTalosconfig } from '../../src/adapters/talos/talosconfig.ts'
-import { done, failed, type Result } from '../../src/ports/fault.ts'
+import { done, failed, ok, type Result } from '../../src/ports/fault.ts'
 import { realClock } from '../scripted-talos.ts'
 import { addresses, controlPlanes, longCall, officialTalosconfig, refused, talosconfig, valueOf } from './cluster.ts'
 
@@ -83,33 +83,55 @@ describe('a snapshot of a real etcd', () => {
 
 test('a database is defragmented, one member after the other, and serves on', async () => {
   for (const address of controlPlanes) {
-    valueOf(await calls.unary(address, MachineService.method.etcdDefragment, {}, { deadlineMs: 60_000 }))
+    expect(await talos.defragment(address, longCall)).toEqual(done)
+    expect(await talos.disarmAlarms(address)).toEqual(done)
     const { status, alarms } = valueOf(await talos.etcd(address))
     expect(status.errors).toEqual([])
     expect(alarms).toEqual([])
     // As good as nothing is left free.
     expect(status.dbSize - status.dbSizeInUse).toBeLessThan(0.2 * status.dbSize)
   }
-  expect(await calls.unary(worker, MachineService.method.etcdDefragment, {})).toMatchObject(
+  expect(await talos.defragment(worker, longCall)).toMatchObject(
     refused('unsupported', 'EtcdDefragment', 'only available on control plane nodes'),
   )
-  const reader = callsWith(await talosconfig({ role: 'os:reader' }))
-  expect(await reader.unary(controlPlanes[0]!, MachineService.method.etcdDefragment, {})).toMatchObject(refused('forbidden'))
+  const reader = connect(await talosconfig({ role: 'os:reader' }))
+  expect(await reader.defragment(controlPlanes[0]!, longCall)).toMatchObject(refused('forbidden', 'not authorized'))
+})
+
+test('a member that there is not is gone already, and a worker removes none', async () => {
+  expect(await talos.removeMember(controlPlanes[0]!, '1234567890abcdef')).toEqual(done)
+  expect(await talos.removeMember(worker, '1234567890abcdef')).toMatchObject(refused('unsupported'))
+  expect(await talos.leaveEtcd(worker, longCall)).toMatchObject(refused('unsupported'))
 })
 
 test('kubelet starts again where it is asked to, and what Talos keeps running does not', async () => {
-  const restart = (address: string, id: string, by = calls) => by.unary(address, MachineService.method.serviceRestart, { id })
   const before = valueOf(await talos.machine(worker))
-  const answer = valueOf(await restart(worker, 'kubelet'))
-  expect(valueOf(onlyMessage(worker, 'ServiceRestart', answer.messages)).resp).toContain('kubelet')
-  await vi.waitFor(async () => expect(valueOf(await talos.machine(worker))).toEqual(before), { timeout: 40_000, interval: 500 })
+  const kubelet = async () => valueOf(await talos.service(worker, 'kubelet'))!
+  const { startedAt = Infinity } = await kubelet()
+  expect(await talos.restartService(worker, 'kubelet')).toEqual(done)
+  await vi.waitFor(
+    async () => {
+      const now = await kubelet()
+      expect(now).toMatchObject({ state: 'Running', health: 'healthy' })
+      expect(now.startedAt).not.toBe(startedAt)
+      expect(valueOf(await talos.machine(worker))).toEqual(before)
+    },
+    { timeout: 40_000, interval: 500 },
+  )
 
   for (const id of ['machined', 'apid', 'containerd', 'cri'])
-    expect(await restart(worker, id)).toMatchObject(refused('unknown', `"${id}" doesn't support restart operation via API`))
-  expect(await restart(controlPlanes[0]!, 'etcd')).toMatchObject(refused('unknown', '"etcd" doesn.t support restart operation via API'))
-  expect(await restart(worker, 'nosuch')).toMatchObject(refused('unknown', 'nosuch'))
-  expect(await restart(worker, 'kubelet', callsWith(await talosconfig({ role: 'os:reader' })))).toMatchObject(refused('forbidden'))
+    expect(await talos.restartService(worker, id)).toMatchObject(refused('unsupported', `"${id}" doesn't support restart`))
+  expect(await talos.restartService(controlPlanes[0]!, 'etcd')).toMatchObject(refused('unsupported', 'etcd'))
+  expect(await talos.restartService(worker, 'nosuch')).toMatchObject(refused('notFound', 'nosuch'))
+  expect(await talos.service(worker, 'nosuch')).toEqual(ok(undefined))
+  const reader = connect(await talosconfig({ role: 'os:reader' }))
+  expect(await reader.restartService(worker, 'kubelet')).toMatchObject(refused('forbidden', 'not authorized'))
   expect(valueOf(await talos.machine(controlPlanes[0]!))).toMatchObject({ stage: 'running', ready: true })
+})
+
+test('a container does not shut down, and in maintenance there is nobody', async () => {
+  expect(await talos.shutdown(worker, { force: true })).toMatchObject(refused('precondition', 'Shutdown', 'container mode'))
+  expect(await talos.maintenance(addresses.nobody)).toMatchObject(refused('unreachable'))
 })
 
 describe('a configuration, by every mode', () => {
