@@ -20,6 +20,8 @@ const HOUR_MS = 3_600_000
 
 export type TalosCredentials = {
   readonly acceptedCAs: string
+  /** What the machines show of their root of trust. */
+  readonly authority: CertificateAndKey
   /** Signs what a machine shows. */
   readonly certify: MachinesPki['certify']
   readonly talosconfigPath: string
@@ -53,6 +55,7 @@ export const makeTalosCredentials = async (options: {
   writeFileSync(talosconfigPath, text, { mode: 0o600 })
   return {
     acceptedCAs: ca.crt,
+    authority: ca,
     certify: ({ name, hosts, notBefore, notAfter }) =>
       createTalosServer({ ca, commonName: name, hosts, validity: { notBefore, notAfter } }),
     talosconfigPath,
@@ -63,7 +66,12 @@ export const makeTalosCredentials = async (options: {
   }
 }
 
-export type KubernetesCredentials = { readonly ca: string; readonly server: CertificateAndKey; readonly admin: CertificateAndKey }
+export type KubernetesCredentials = {
+  readonly ca: string
+  readonly authority: CertificateAndKey
+  readonly server: CertificateAndKey
+  readonly admin: CertificateAndKey
+}
 
 /** The Kubernetes CA, the API server's certificate for `host`, and an administrator's. */
 export const makeKubernetesCredentials = async (host: string): Promise<KubernetesCredentials> => {
@@ -73,7 +81,7 @@ export const makeKubernetesCredentials = async (host: string): Promise<Kubernete
     createKubernetesServer({ ca, commonName: 'kube-apiserver', hosts: [host, 'localhost'], validity: validFor(from, SERVER_HOURS) }),
     createKubernetesClient({ ca, user: 'admin', groups: ['system:masters'], validity: validFor(from, talosHours.client) }),
   ])
-  return { ca: ca.crt, server, admin }
+  return { ca: ca.crt, authority: ca, server, admin }
 }
 
 /** A kubeconfig for one user, whose context is in Ichor's namespace. */

@@ -16,6 +16,8 @@ export type KubernetesSide = {
   readonly kubeconfigPath: string
   /** What a machine's kubeconfig holds; undefined where people have a token only. */
   readonly admin: (CertificateAndKey & { readonly server: string; readonly ca: string }) | undefined
+  /** Signs what its clients show; undefined where it is a real one's own. */
+  readonly authority?: CertificateAndKey
   /** Whether our resource types have to be installed. */
   readonly needsCrds: boolean
   readonly close: () => Promise<void>
@@ -66,6 +68,7 @@ export const simulatedKubernetes = async (world: World, folder: string, failed: 
     about: `simulated, as ${world.site.kubernetes()}`,
     kubeconfigPath,
     admin: { server: url, ca: credentials.ca, ...credentials.admin },
+    authority: credentials.authority,
     needsCrds: false,
     close: async () => {
       await stopFollowing()

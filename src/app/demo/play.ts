@@ -42,7 +42,8 @@ export const play = async ({ options, screen, folder, undo, fail, isOver }: Grou
     folder,
   })
   let kubernetes: KubernetesSide | undefined
-  const access = { talosClient: credentials.talosClient, kubernetesAdmin: async () => kubernetes?.admin }
+  const authorities = { talos: credentials.authority }
+  const access = { authorities, talosClient: credentials.talosClient, kubernetesAdmin: async () => kubernetes?.admin }
   const machines = await serveMachines({ world, pki: credentials, access, port: TALOS_PORT, onError: fail })
   undo.push(machines.close)
   kubernetes = options.realApiServer

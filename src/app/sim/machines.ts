@@ -48,7 +48,9 @@ export const startMachines = async ({ options, screen, folder, undo, fail }: Gro
     endpoints: addresses.slice(0, controlPlanes),
     folder,
   })
-  const access = { talosClient: credentials.talosClient, kubernetesAdmin: async () => kubernetes.admin }
+  const { authority } = kubernetes
+  const authorities = { talos: credentials.authority, ...(authority ? { kubernetes: authority } : {}) }
+  const access = { authorities, talosClient: credentials.talosClient, kubernetesAdmin: async () => kubernetes.admin }
   undo.push((await serveMachines({ world, pki: credentials, access, port: TALOS_PORT, onError: fail })).close)
 
   const { talosconfigPath } = credentials
