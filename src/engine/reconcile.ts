@@ -34,6 +34,8 @@ export type Reconciler = Observer & {
 
 const AGAIN: Next = { againMs: 0 }
 const BACK_OFF: Next = { failed: true }
+/** Somebody else wrote in between. Soon, but not as fast as one can: where somebody writes all the time, that would never end. */
+const AFRESH: Next = { againMs: 200 }
 
 /** One pass: observe, decide, record the intention, act, record the outcome, and say when to look again. */
 export const reconcile = async (engine: Reconciler, key: Key): Promise<Next> => {
@@ -116,7 +118,7 @@ const perform = async (engine: Reconciler, operation: TalosOperation, world: Wor
       return AGAIN
     }
     case 'release':
-      return world?.lock ? after(engine, operation, 'releasing the cluster lock', await releaseLock(home, clock, world.lock)) : AGAIN
+      return world?.lock ? after(engine, operation, 'releasing the cluster lock', await releaseLock(home, clock, world.lock, decision.deeds)) : AGAIN
     case 'cancel-act':
       engine.longActs.cancel(operation.metadata.uid, decision.target)
       return AGAIN
@@ -237,7 +239,7 @@ const runShort = async (
 ): Promise<Next> => {
   const result = await what.run(ports, view)
   if (result.ok) return AGAIN
-  return (await faulted(engine, operation, view.target.name, step, what, result.fault)) ?? AGAIN
+  return (await faulted(engine, operation, view.target.name, step, what, result.fault)) ?? AFRESH
 }
 
 /** The act was refused or got no answer. Fatal faults fail the step; after any other the act is given again, later. Undefined where somebody else wrote meanwhile. */
@@ -293,7 +295,7 @@ const recordSettled = async (engine: Reconciler, kind: Kind, operation: TalosOpe
   if (!settled) return undefined
   const next = await recordOutcome(engine, kind, operation, settled)
   // Dropped only when its answer stands in status: an installer must not run again because a write of ours met another's.
-  if (next === undefined) return AGAIN
+  if (next === undefined) return AFRESH
   engine.longActs.drop(uid, settled)
   return next
 }
@@ -391,9 +393,9 @@ const tell = (engine: Reconciler, operation: TalosOperation, told: Told): Promis
 const after = (engine: Reconciler, operation: TalosOperation, what: string, result: Result<unknown>): Next =>
   result.ok ? AGAIN : again(engine, operation, what, result.fault)
 
-/** A conflict is no trouble: look again at once. Anything else is backed off from. */
+/** A conflict is no trouble: look again. Anything else is backed off from. */
 const again = (engine: Reconciler, operation: TalosOperation, what: string, fault: Fault): Next => {
-  if (fault.kind === 'conflict' || fault.kind === 'alreadyExists' || fault.kind === 'notFound') return AGAIN
+  if (fault.kind === 'conflict' || fault.kind === 'alreadyExists' || fault.kind === 'notFound') return AFRESH
   const write = isTransient(fault) ? engine.log.info : engine.log.warn
   write(`${what} did not work; trying again`, { operation: operation.metadata.name, fault: fault.message })
   return fault.retryAfterMs === undefined ? BACK_OFF : { failed: true, againMs: fault.retryAfterMs }

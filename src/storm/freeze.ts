@@ -14,22 +14,28 @@ export const freezable = (ports: Ports): { readonly ports: Ports; readonly freez
     else run()
   }
   const awake = (): Promise<void> => new Promise(resolve => whenAwake(resolve))
+  const known = new WeakMap<object, object>()
 
   /** The same port, whose answers wait. What a port answers may itself be a port. */
-  const wrapped = <T extends object>(port: T): T =>
-    Object.fromEntries(
+  const wrapped = <T extends object>(port: T): T => {
+    const before = known.get(port)
+    if (before) return before as T
+    const own = Object.fromEntries(
       Object.entries(port).map(([name, member]) => {
         if (typeof member !== 'function' || name === 'watch') return [name, member]
         return [
           name,
           async (...args: readonly unknown[]) => {
             const answer: unknown = await (member as (...args: readonly unknown[]) => unknown)(...args)
-            await awake()
+            if (missed) await awake()
             return isOpened(answer) ? { ...answer, value: wrapped(answer.value) } : answer
           },
         ]
       }),
     ) as T
+    known.set(port, own)
+    return own
+  }
 
   const clock: Clock = { ...ports.clock, after: (ms, run) => ports.clock.after(ms, () => whenAwake(run)) }
   const home: Home = {
@@ -52,5 +58,10 @@ export const freezable = (ports: Ports): { readonly ports: Ports; readonly freez
 
 const isOpened = (answer: unknown): answer is { readonly ok: true; readonly value: object } => {
   const value = (answer as { readonly value?: unknown } | undefined)?.value
-  return typeof value === 'object' && value !== null && Object.values(value).some(member => typeof member === 'function')
+  return (
+    typeof value === 'object' &&
+    value !== null &&
+    !Array.isArray(value) &&
+    Object.values(value).some(member => typeof member === 'function')
+  )
 }

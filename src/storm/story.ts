@@ -30,6 +30,8 @@ export type StoryOptions = Omit<Partial<WorldOptions>, 'seed'> & {
   readonly pace?: number
   /** What the TalosCluster says besides how to reach it. */
   readonly cluster?: Partial<TalosClusterSpec>
+  /** What stands between a process and the world, beyond what the world itself does. */
+  readonly wrap?: (ports: Ports) => Ports
   /** Writes the controller's log to stderr, to look at a story that goes wrong. */
   readonly loud?: boolean
   /** Hears the log instead. */
@@ -44,6 +46,8 @@ export type Story = {
   /** Creates an operation as a person would. */
   readonly create: (draft: Draft) => Key
   readonly operation: (name: string) => TalosOperation | undefined
+  /** Of all operations that exist. */
+  readonly names: () => readonly string[]
   /** Lets time pass until it holds; throws with the story so far when it does not within the limit. */
   readonly until: (what: string, holds: () => boolean, limitMs?: number) => Promise<void>
   /** Lets so much time pass. */
@@ -78,6 +82,7 @@ export const createStory = ({
   seed = 1,
   kinds = builtKinds,
   self,
+  wrap = ports => ports,
   loud = false,
   hear,
   pace,
@@ -97,7 +102,7 @@ export const createStory = ({
 
   const start = (name = 'ichor-0'): Process => {
     const ports = openPorts(world, { name, operation: definition })
-    const ice = freezable(ports)
+    const ice = freezable(wrap(ports))
     const controller = startController({
       ...ice.ports,
       ...(pace === undefined ? {} : { pace }),
@@ -143,6 +148,7 @@ export const createStory = ({
     start,
     until,
     operation,
+    names: () => store.list(ICHOR.operations, NAMESPACE).items.map(o => o.metadata.name),
     tell,
     pass: async ms => {
       const end = schedule.now() + ms

@@ -1,0 +1,71 @@
+import type { Checker } from '../checker.ts'
+import {
+  bootAsRecorded,
+  heldIsLeft,
+  installsOnce,
+  intentionFirst,
+  leaderActs,
+  lockIsHeld,
+  ownAddress,
+  rebootsOnce,
+  workersStay,
+} from './acts.ts'
+import {
+  controlPlanesFirst,
+  etcdIsWhole,
+  failureFreezes,
+  gateIsFresh,
+  oneAway,
+  oneOpen,
+  othersServe,
+  outageIsAcknowledged,
+} from './control-planes.ts'
+import { fairWeatherEnd, lockIsFree } from './end.ts'
+import { lockIsNotStolen } from './lock.ts'
+import { cordonsReturn, drainedFirst, evictedNotDeleted, foreignCordons } from './nodes.ts'
+import {
+  closedWhenBack,
+  doneIsDone,
+  everyWaitHasWords,
+  goneLeavesNothing,
+  refusedIsUntouched,
+  retriesOnce,
+  sizesAreBounded,
+  stoppedIsStill,
+} from './status.ts'
+
+/** All that must hold in every run. */
+export const checkers: readonly Checker[] = [
+  oneAway,
+  oneOpen,
+  othersServe,
+  gateIsFresh,
+  outageIsAcknowledged,
+  etcdIsWhole,
+  failureFreezes,
+  controlPlanesFirst,
+  intentionFirst,
+  bootAsRecorded,
+  rebootsOnce,
+  installsOnce,
+  lockIsHeld,
+  leaderActs,
+  ownAddress,
+  heldIsLeft,
+  workersStay,
+  drainedFirst,
+  evictedNotDeleted,
+  foreignCordons,
+  cordonsReturn,
+  closedWhenBack,
+  doneIsDone,
+  everyWaitHasWords,
+  sizesAreBounded,
+  stoppedIsStill,
+  retriesOnce,
+  refusedIsUntouched,
+  goneLeavesNothing,
+  lockIsNotStolen,
+  fairWeatherEnd,
+  lockIsFree,
+]

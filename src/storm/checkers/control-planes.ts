@@ -1,0 +1,157 @@
+import { answers } from '../../world/machine.ts'
+import type { Machine } from '../../world/machine.ts'
+import { runningSlot } from '../../world/slots.ts'
+import type { Checker } from '../checker.ts'
+import type { Scene } from '../scene.ts'
+
+/** What must never happen to those who hold the cluster together. */
+
+/** Acts after which a machine goes away, or its etcd does. */
+const TAKES_AWAY = new Set(['reboot-requested', 'upgrade-requested', 'shutdown-requested', 'reset-requested'])
+/** Acts that the gate of etcd stands before. */
+const GATED = new Set([...TAKES_AWAY, 'install-began', 'forfeit', 'etcd-defragmented'])
+/** How old the look may be that an act relies on. */
+const FRESH_MS = 30_000
+
+const controlPlanesOf = ({ world }: Scene): readonly Machine[] => world.machines.filter(m => m.role === 'controlplane' && m.config !== '')
+
+export const oneAway: Checker = {
+  name: 'one-control-plane-away',
+  rule: 'I1',
+  post: (scene, object) => {
+    /** Sent away by us, and whether it has gone yet. */
+    const ours = new Map<Machine, { hasGone: boolean }>()
+    scene.onAct(({ what, machine }) => {
+      if (machine.role === 'controlplane' && TAKES_AWAY.has(what)) ours.set(machine, { hasGone: false })
+    })
+    scene.onEntry(entry => {
+      if (ours.size === 0) return
+      if (entry.what === 'locked') ours.delete(scene.world.machine(entry.machine))
+      for (const [machine, state] of ours) {
+        if (scene.awaySince(machine) !== undefined) state.hasGone = true
+        else if (state.hasGone && machine.staticPods) ours.delete(machine)
+      }
+      const gone = [...ours].filter(([, { hasGone }]) => hasGone).map(([machine]) => machine.name)
+      if (gone.length > 1) object(`Ichor sent ${gone.join(' and ')} away, and neither is back`)
+    })
+  },
+}
+
+export const oneOpen: Checker = {
+  name: 'one-control-plane-open',
+  rule: 'I1',
+  post: (scene, object) =>
+    scene.onOperation(({ after }) => {
+      const open = after?.status.machines?.filter(t => t.role === 'controlplane' && t.phase === 'Running') ?? []
+      if (open.length > 1) object(`${open.map(t => t.hostname).join(' and ')} are open together`)
+    }),
+}
+
+export const othersServe: Checker = {
+  name: 'other-members-serve',
+  rule: 'I2',
+  post: (scene, object) => {
+    const since = new Map<Machine, number>()
+    const look = (): void => {
+      for (const machine of controlPlanesOf(scene)) {
+        const member = scene.world.etcd.memberOf(machine)
+        const isWell = answers(machine) && member !== undefined && scene.world.etcd.isConnected(member)
+        if (isWell) since.delete(machine)
+        else if (!since.has(machine)) since.set(machine, scene.now())
+      }
+    }
+    scene.world.site.listen(look)
+    scene.onEntry(look)
+    scene.onAct(({ what, machine, call }) => {
+      if (machine.role !== 'controlplane' || !GATED.has(what)) return
+      look()
+      for (const other of controlPlanesOf(scene)) {
+        const gone = since.get(other)
+        // What went away after the look could not be known.
+        if (other === machine || gone === undefined || gone >= scene.askedAt(call.client, 'etcd', other.addresses[0])) continue
+        object(`${what} on ${machine.name} while ${other.name} was away for ${scene.now() - gone} ms`)
+      }
+    })
+  },
+}
+
+export const gateIsFresh: Checker = {
+  name: 'gate-is-fresh',
+  rule: 'I2',
+  post: (scene, object) =>
+    scene.onAct(({ what, machine, call }) => {
+      if (machine.role !== 'controlplane' || !GATED.has(what)) return
+      for (const other of controlPlanesOf(scene)) {
+        const age = scene.now() - scene.askedAt(call.client, 'etcd', other.addresses[0])
+        if (age > FRESH_MS) object(`${what} on ${machine.name}, and etcd of ${other.name} was looked at ${age} ms ago`)
+      }
+    }),
+}
+
+export const outageIsAcknowledged: Checker = {
+  name: 'outage-is-acknowledged',
+  rule: 'I2',
+  post: (scene, object) =>
+    scene.onAct(({ what, machine }) => {
+      if (machine.role !== 'controlplane' || !TAKES_AWAY.has(what) || controlPlanesOf(scene).length > 2) return
+      const open = scene.openOn(machine)
+      if (open && !open.operation.spec.acknowledge.includes('api-outage'))
+        object(`${what} on ${machine.name}, which nobody has acknowledged`)
+    }),
+}
+
+export const etcdIsWhole: Checker = {
+  name: 'etcd-is-whole',
+  rule: 'I3',
+  post: (scene, object) => {
+    const { etcd } = scene.world
+    let [alarmedAt, orphanedAt, learningAt] = [Infinity, Infinity, Infinity]
+    const look = (): void => {
+      const now = scene.now()
+      alarmedAt = etcd.alarms().length > 0 ? Math.min(alarmedAt, now) : Infinity
+      orphanedAt = etcd.members().some(m => m.machine === undefined) ? Math.min(orphanedAt, now) : Infinity
+      learningAt = etcd.members().some(m => m.isLearner) ? Math.min(learningAt, now) : Infinity
+    }
+    scene.onEntry(look)
+    scene.onAct(({ what, machine, call }) => {
+      look()
+      if (machine.role !== 'controlplane' || !GATED.has(what)) return
+      const asked = scene.askedAt(call.client, 'etcd')
+      const wrong = [alarmedAt < asked && 'an alarm', orphanedAt < asked && 'an orphan', learningAt < asked && 'a learner'].filter(Boolean)
+      if (wrong.length > 0) object(`${what} on ${machine.name} while etcd had ${wrong.join(' and ')}`)
+    })
+  },
+}
+
+export const failureFreezes: Checker = {
+  name: 'failed-control-plane-freezes',
+  rule: 'I23',
+  post: (scene, object) =>
+    scene.onAct(({ what, machine }) => {
+      const open = scene.openOn(machine)
+      const failed = open?.operation.status.machines?.find(t => t.role === 'controlplane' && t.phase === 'Failed')
+      if (failed && machine.role === 'controlplane') object(`${what} on ${machine.name} although ${failed.hostname} has failed`)
+    }),
+}
+
+export const controlPlanesFirst: Checker = {
+  name: 'control-planes-first',
+  rule: 'I8',
+  kinds: ['talos'],
+  post: (scene, object) =>
+    scene.onAct(({ what, machine }) => {
+      if (machine.role !== 'worker') return
+      const open = scene.openOn(machine)
+      const version = (open?.operation.spec['talos'] as { version?: string } | undefined)?.version
+      for (const target of open?.operation.status.machines ?? []) {
+        if (target.role !== 'controlplane' || target.phase === 'Skipped') continue
+        const controlPlane = scene.machineOf(target)
+        if (
+          controlPlane &&
+          runningSlot(controlPlane.disk).version !== version &&
+          scene.stage.touchedAt(controlPlane) < scene.now() - 600_000
+        )
+          object(`${what} on ${machine.name} before ${controlPlane.name} ran ${version}`)
+      }
+    }),
+}

@@ -1,0 +1,53 @@
+import { isFinished } from '../../api/phases.ts'
+import type { TalosOperation } from '../../api/talos-operation.ts'
+import { isStopped } from '../../core/ledger.ts'
+import type { Checker } from '../checker.ts'
+import { isHarmless } from '../draw.ts'
+import type { Plan } from '../plan.ts'
+
+/** It has come to an end, or waits for somebody who is named. */
+export const hasSettled = ({ status, spec, metadata }: TalosOperation, all: readonly TalosOperation[]): boolean => {
+  if (isFinished(status.phase)) return metadata.deletionTimestamp === undefined && metadata.finalizers.length === 0
+  if (metadata.deletionTimestamp !== undefined) return false
+  if (isStopped(status)) return !status.machines?.some(t => t.phase === 'Running')
+  if (spec.paused) return status.phase === 'Paused'
+  if (status.failureReason !== 'ClusterLockHeld') return false
+  const holder = all.find(o => status.lock?.holder.endsWith(`/${o.metadata.name}`))
+  return holder?.spec.paused === true && holder.status.phase === 'Paused'
+}
+
+const lacksAcknowledgement = ({ spec }: TalosOperation, { shape }: Plan): boolean =>
+  shape.controlPlanes < 3 && !spec.acknowledge.includes('api-outage')
+
+export const fairWeatherEnd: Checker = {
+  name: 'harmless-trouble-costs-time-only',
+  rule: 'cases',
+  post: ({ stage, world }, object) => {
+    if (!isHarmless(stage.plan)) return
+    return () => {
+      const isRefusedRightly = stage
+        .operations()
+        .some(o => o.status.failureReason === 'PreflightRefused' && lacksAcknowledgement(o, stage.plan))
+      if (isRefusedRightly) return
+      for (const { metadata, status } of stage.operations())
+        if (status.phase !== 'Completed') object(`${metadata.name} is ${status.phase}: ${status.failureReason ?? ''} ${status.message}`)
+      if (stage.plan.kind !== 'talos') return
+      for (const { name } of world.machines) {
+        const boots = world.journal.of('boot', name).length
+        if (boots !== 1) object(`${name} was booted ${boots} times`)
+      }
+    }
+  },
+}
+
+export const lockIsFree: Checker = {
+  name: 'lock-is-free-in-the-end',
+  rule: 'spec 6',
+  post: (scene, object) => () => {
+    const { holder, uid } = scene.lock()
+    if (holder === '') return
+    const operation = scene.stage.operations().find(o => o.metadata.uid === uid)
+    if (!operation) object(`${holder} does not exist any more, and holds the lock`)
+    else if (isFinished(operation.status.phase)) object(`${holder} is ${operation.status.phase}, and holds the lock`)
+  },
+}

@@ -1,0 +1,22 @@
+import { isFinished } from '../../api/phases.ts'
+import { heldOperation } from '../../core/lock-claim.ts'
+import { isStopped, openTargets } from '../../core/ledger.ts'
+import type { Checker } from '../checker.ts'
+
+/** Who may take the cluster lock from whom. */
+export const lockIsNotStolen: Checker = {
+  name: 'lock-is-not-stolen',
+  rule: 'spec 6',
+  post: (scene, object) =>
+    scene.onLock((before, after, isByHand) => {
+      if (isByHand || before.holder === '' || (before.holder === after.holder && before.uid === after.uid)) return
+      if (!heldOperation(before.holder)) return object(`${after.holder || 'nobody'} has the lock that ${before.holder}, no operation, held`)
+      const holder = scene.stage.operations().find(o => o.metadata.uid === before.uid)
+      if (!holder || isFinished(holder.status.phase)) return
+      if (openTargets(holder.status).length > 0)
+        object(`${before.holder} has machines open, and the lock went to ${after.holder || 'nobody'}`)
+      else if (after.holder !== '' && holder.spec.paused)
+        object(`${before.holder} is paused by its operator, and ${after.holder} took its lock`)
+      else if (after.holder !== '' && !isStopped(holder.status)) object(`${before.holder} runs, and ${after.holder} took its lock`)
+    }),
+}

@@ -1,0 +1,139 @@
+import { ANNOTATION } from '../../api/names.ts'
+import { durationMs } from '../../api/duration.ts'
+import { RESOURCE, conditionOf } from '../../world/objects.ts'
+import type { KubeObject } from '../../world/store.ts'
+import type { Checker } from '../checker.ts'
+import type { Scene } from '../scene.ts'
+
+/** What must not be done to Nodes and the pods on them. */
+
+const nodeNameOf = (object: KubeObject): string | undefined => (object['spec'] as { nodeName?: string }).nodeName
+const isCordoned = (node: KubeObject | undefined): boolean =>
+  (node?.['spec'] as { unschedulable?: boolean } | undefined)?.unschedulable === true
+
+/** When each pod or volume came to its node. */
+const arrivals = (scene: Scene, resource: string): Map<string, number> => {
+  const since = new Map<string, number>()
+  for (const { metadata } of scene.world.store.list(resource).items) since.set(metadata.uid, Number.NEGATIVE_INFINITY)
+  scene.world.store.watch(resource, undefined, ({ object, type }) => {
+    if (type === 'DELETED') since.delete(object.metadata.uid)
+    else if (nodeNameOf(object) !== undefined && !since.has(object.metadata.uid)) since.set(object.metadata.uid, scene.now())
+  })
+  return since
+}
+
+export const drainedFirst: Checker = {
+  name: 'drained-before-it-goes',
+  rule: 'I27',
+  post: (scene, object) => {
+    const { store } = scene.world
+    const podsSince = arrivals(scene, RESOURCE.pods)
+    const volumesSince = arrivals(scene, RESOURCE.attachments)
+    scene.onAct(({ what, machine, call }) => {
+      if (what !== 'reboot-requested' && what !== 'upgrade-requested') return
+      const open = scene.openOn(machine)
+      const drain = open?.target.goal?.['drain']
+      const node = store.get(RESOURCE.nodes, '', machine.name)
+      const wasReady = node && conditionOf(node, 'Ready')?.status === 'True'
+      // Where no kubelet is there to end them, pods stay whatever one asks.
+      if (drain === undefined || drain === 'none' || !machine.kubelet || !wasReady || !isCordoned(node)) return
+      const seen = scene.askedAt(call.client, 'podsOn', machine.name)
+      const left = store.list(RESOURCE.pods).items.filter(pod => {
+        const owner = pod.metadata.ownerReferences?.find(o => o.controller)?.kind
+        const phase = (pod['status'] as { phase?: string } | undefined)?.phase
+        const isOfNode = owner === 'DaemonSet' || owner === 'Node' || phase === 'Succeeded' || phase === 'Failed'
+        return nodeNameOf(pod) === machine.name && !isOfNode && (podsSince.get(pod.metadata.uid) ?? Infinity) < seen
+      })
+      if (left.length > 0) object(`${what} on ${machine.name} with ${left.map(p => p.metadata.name).join(', ')} still there`)
+      const volumesSeen = scene.askedAt(call.client, 'volumeAttachments', machine.name)
+      const attached = store
+        .list(RESOURCE.attachments)
+        .items.filter(v => nodeNameOf(v) === machine.name && (volumesSince.get(v.metadata.uid) ?? Infinity) < volumesSeen)
+      if (attached.length > 0) object(`${what} on ${machine.name} with ${attached.length} volumes attached`)
+    })
+  },
+}
+
+export const evictedNotDeleted: Checker = {
+  name: 'evicted-not-deleted',
+  rule: 'cases',
+  post: (scene, object) =>
+    scene.onEntry(({ what, machine: name, detail }, isByHand) => {
+      if (what !== 'pod-deleted' || isByHand) return
+      const machine = scene.world.machines.find(m => m.name === name)
+      const open = machine && scene.openOn(machine)
+      if (!open) return object(`${detail} on ${name} was deleted, and nobody works on that machine`)
+      const { policy, timeout } = open.operation.spec.drain
+      if (policy !== 'force') return object(`${detail} was deleted instead of evicted; the policy is ${policy}`)
+      const tried = scene.now() - Date.parse(open.target.stepStartedAt ?? '')
+      const isClockOff = scene.stage.plan.strikes.some(s => s.family === 'clock')
+      if (tried < durationMs(timeout) - 1000 && !isClockOff) object(`${detail} was deleted after ${tried} ms; it has ${timeout}`)
+    }),
+}
+
+export const foreignCordons: Checker = {
+  name: 'foreign-cordons-stay',
+  rule: 'I7',
+  post: (scene, object) => {
+    const { store } = scene.world
+    const foreign = new Set<string>()
+    scene.onEntry(({ what, machine: node, detail }) => {
+      if (what === 'node-deleted') foreign.delete(node)
+      if (detail !== 'by a person') return
+      // Told before it is done: one who cordons a Node that is cordoned already changes nothing that anybody could see.
+      if (what === 'cordon' && !isCordoned(store.get(RESOURCE.nodes, '', node))) foreign.add(node)
+      if (what === 'uncordon') foreign.delete(node)
+    })
+    store.watch(RESOURCE.nodes, undefined, ({ object: node, previous, type }) => {
+      if (type !== 'MODIFIED' || scene.stage.isByHand() || !previous) return
+      const was = previous.metadata.annotations?.[ANNOTATION.cordonedBy]
+      const { name } = node.metadata
+      if (!isCordoned(previous) && isCordoned(node)) return
+      if (!isCordoned(previous) || isCordoned(node)) return
+      if (previous.metadata.annotations?.['talos.dev/cordoned'] !== undefined) return
+      if (was === undefined) return object(`${name} was uncordoned, and the cordon had no mark of ours`)
+      if (foreign.has(name)) object(`a person's cordon of ${name} was lifted`)
+    })
+    return () => {
+      for (const name of foreign) {
+        const node = store.get(RESOURCE.nodes, '', name)
+        if (node && !isCordoned(node)) object(`a person's cordon of ${name} is gone`)
+      }
+      for (const node of store.list(RESOURCE.nodes).items) {
+        const { name, annotations } = node.metadata
+        const isMarked = annotations?.[ANNOTATION.cordonedBy] !== undefined
+        if (isCordoned(node) && !isMarked && !foreign.has(name) && annotations?.['talos.dev/cordoned'] === undefined)
+          object(`${name} is cordoned, and nobody says by whom`)
+      }
+    }
+  },
+}
+
+/** Steps during which the machine is to stay cordoned. */
+const SHUT = new Set(['drain', 'reboot', 'upgrade', 'verify', 'node-ready', 'api-server', 'rejoin'])
+
+export const cordonsReturn: Checker = {
+  name: 'cordons-are-given-back',
+  rule: 'I7',
+  post: (scene, object) => {
+    const { store } = scene.world
+    store.watch(RESOURCE.nodes, undefined, ({ object: node, previous, type }) => {
+      if (type !== 'MODIFIED' || scene.stage.isByHand() || !isCordoned(previous) || isCordoned(node)) return
+      const uid = previous?.metadata.annotations?.[ANNOTATION.cordonedBy]
+      const operation = uid === undefined ? undefined : scene.stage.operations().find(o => o.metadata.uid === uid)
+      const target = operation?.status.machines?.find(t => t.node === node.metadata.name || t.goal?.['node'] === node.metadata.name)
+      if (!operation || target?.phase !== 'Running' || !SHUT.has(target.step ?? '')) return
+      const isClosing =
+        operation.spec.paused || operation.spec.cancelled || operation.metadata.deletionTimestamp || operation.status.phase === 'Paused'
+      if (!isClosing) object(`${node.metadata.name} was uncordoned in the middle of its ${target.step}`)
+    })
+    return () => {
+      for (const node of store.list(RESOURCE.nodes).items) {
+        const uid = node.metadata.annotations?.[ANNOTATION.cordonedBy]
+        if (uid === undefined) continue
+        const machine = scene.world.machines.find(m => m.name === node.metadata.name)
+        if (machine && scene.world.isUp(machine)) object(`${node.metadata.name} is well, and our cordon was left on it`)
+      }
+    }
+  },
+}

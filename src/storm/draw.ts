@@ -1,0 +1,90 @@
+import type { Workload } from '../world/population.ts'
+import type { Random } from '../world/random.ts'
+import { createRandom } from '../world/random.ts'
+import { troubles } from './faults/all.ts'
+import { drawOperation } from './operations.ts'
+import type { Family, Plan, Prospect, Shape } from './plan.ts'
+import { FAMILIES, machinesOf } from './plan.ts'
+
+export type Wish = {
+  readonly seed: number
+  readonly kind: string
+  /** Of which troubles; all where absent. */
+  readonly families?: readonly Family[]
+  readonly controlPlanes?: number
+  readonly workers?: number
+}
+
+/** From which version to which, and on which Kubernetes, so that the compatibility table agrees. */
+export const JOURNEYS = [
+  { talos: 'v1.13.5', to: 'v1.13.9', kubernetes: 'v1.36.2' },
+  { talos: 'v1.13.5', to: 'v1.13.9', kubernetes: 'v1.36.2' },
+  { talos: 'v1.13.5', to: 'v1.13.9', kubernetes: 'v1.36.2' },
+  { talos: 'v1.12.5', to: 'v1.12.9', kubernetes: 'v1.35.1' },
+  { talos: 'v1.12.11', to: 'v1.13.9', kubernetes: 'v1.35.1' },
+  { talos: 'v1.10.9', to: 'v1.11.6', kubernetes: 'v1.33.1' },
+] as const
+
+/** With budgets only where there is room for the pods of those workers that may be away together. */
+const drawWorkloads = (random: Random, workers: number): readonly Workload[] => {
+  const all: readonly Workload[] = [
+    {
+      name: 'web',
+      replicas: random.between(1, 3),
+      graceSeconds: random.between(1, 10),
+      ...(workers > 2 ? { budget: { maxUnavailable: 1 } } : {}),
+    },
+    { name: 'db', replicas: 1, volume: true, graceSeconds: random.between(1, 30) },
+    { name: 'cache', replicas: random.between(1, 2), graceSeconds: 1 },
+  ]
+  return all.filter(() => random.chance(0.6))
+}
+
+const drawShape = (random: Random, wish: Wish, journey: (typeof JOURNEYS)[number]): Shape => {
+  // Below 1.13 Talos itself refuses an upgrade of one of two.
+  const sizes = journey.talos < 'v1.13' ? [1, 3, 3, 3, 3, 3, 4, 5] : [1, 2, 3, 3, 3, 3, 4, 5]
+  const controlPlanes = wish.controlPlanes ?? random.pick(sizes)
+  const workers = wish.workers ?? random.between(controlPlanes === 1 ? 0 : 1, 3)
+  return {
+    controlPlanes,
+    workers,
+    talos: journey.talos,
+    kubernetes: journey.kubernetes,
+    haste: random.pick([2, 4, 8, 12]),
+    homeOutside: random.chance(0.3),
+    replicas: random.pick([1, 1, 2, 3]),
+    workloads: drawWorkloads(random, workers),
+  }
+}
+
+/** A run, drawn wholly from its seed. The numbers come from a generator apart from the world's. */
+export const drawPlan = (wish: Wish): Plan => {
+  const random = createRandom(wish.seed + 7 * 2 ** 32)
+  const families = wish.families ?? FAMILIES
+  const journey = random.pick(JOURNEYS)
+  const shape = drawShape(random, wish, journey)
+  const operation = drawOperation(random, wish.kind, shape, journey.to)
+  const machines = machinesOf(shape)
+  const isWhole = wish.kind !== 'node'
+  const horizonMs = Math.ceil((isWhole ? machines : 2) * (180_000 / shape.haste + 40_000))
+  const prospect: Prospect = { random, shape, kind: wish.kind, horizonMs, calls: 20 + 25 * (isWhole ? machines : 2) }
+  // A few families in each run, so that one trouble does not hide what another would show.
+  const chosen = families.length <= 3 ? families : Array.from({ length: random.between(1, 4) }, () => random.pick(families))
+  const strikes = chosen.flatMap(family =>
+    family === 'gitops'
+      ? [troubles[family].draw(prospect)]
+      : Array.from({ length: random.between(1, 4) }, () => troubles[family].draw(prospect)),
+  )
+  return {
+    seed: wish.seed,
+    kind: wish.kind,
+    shape,
+    operations: [{ name: 'op', spec: operation }],
+    strikes,
+    horizonMs,
+    resumes: random.chance(0.8),
+  }
+}
+
+/** Whether nothing but time may be lost in this run. */
+export const isHarmless = (plan: Plan): boolean => plan.strikes.every(({ family }) => troubles[family].harmless)

@@ -1,0 +1,26 @@
+import type { Family, Trouble } from '../plan.ts'
+import type { Stage } from '../stage.ts'
+import { apiAway, apiErrors, stale, watch } from './kubernetes.ts'
+import { address, dead, etcd, installer, locked, reboot, slow } from './machines.ts'
+import { gitops, people } from './people.ts'
+import { clock, crash, leaders, lostReply } from './processes.ts'
+
+export const troubles: Readonly<Record<Family, Trouble<Stage>>> = {
+  crash,
+  'lost-reply': lostReply,
+  slow,
+  dead,
+  locked,
+  installer,
+  reboot,
+  address,
+  etcd,
+  'api-errors': apiErrors,
+  watch,
+  stale,
+  'api-away': apiAway,
+  clock,
+  leaders,
+  people,
+  gitops,
+}

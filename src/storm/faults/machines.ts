@@ -1,0 +1,270 @@
+import { RESOURCE } from '../../world/objects.ts'
+import type { Machine } from '../../world/machine.ts'
+import { startSequence } from '../../world/sequencer.ts'
+import type { Prospect, Strike, Trouble } from '../plan.ts'
+import { machinesOf } from '../plan.ts'
+import type { Stage } from '../stage.ts'
+
+/** What happens to machines, and between them and us. */
+
+const drawOn =
+  (family: Strike['family'], whats: readonly string[], lo: number, hi: number) =>
+  ({ random, shape, horizonMs }: Prospect): Strike => ({
+    family,
+    what: random.pick(whats),
+    when: { at: random.between(0, horizonMs) },
+    machine: random.between(0, machinesOf(shape) - 1),
+    forMs: random.between(lo, hi),
+    times: random.between(1, 3),
+  })
+
+const addressesOf = (machine: Machine): readonly string[] => machine.addresses
+
+export const slow: Trouble<Stage> = {
+  family: 'slow',
+  harmless: true,
+  draw: drawOn('slow', ['answers late', 'answers late', 'everything answers late'], 5000, 90_000),
+  strike: (stage, { what, machine: index, times = 1 }) => {
+    const machine = stage.machine(index)
+    stage.note(what === 'answers late' ? `${machine.name} answers late` : what)
+    // Below the deadline of a call; a nudge that comes late is still one of its sender's.
+    return stage.disturb(call => {
+      if (call.port !== 'talos' || (what === 'answers late' && !addressesOf(machine).includes(call.target))) return undefined
+      return { do: 'delay', ms: stage.random.between(50, call.changes ? 1000 * times : 3000 * times) }
+    })
+  },
+}
+
+export const dead: Trouble<Stage> = {
+  family: 'dead',
+  harmless: false,
+  draw: drawOn('dead', ['loses its power', 'is cut off', 'is cut off', 'flaps'], 3000, 240_000),
+  strike: (stage, { what, machine: index, forMs = 1000, times = 1 }) => {
+    const { world } = stage.story
+    const machine = stage.machine(index)
+    stage.note(`${machine.name} ${what} for ${forMs} ms`)
+    if (what === 'loses its power') {
+      stage.byHand(machine, () => world.powerOff(machine.name))
+      return () => stage.byHand(machine, () => world.powerOn(machine.name))
+    }
+    const cut = (on: boolean): void => stage.byHand(machine, () => world.blackHole(machine.name, on))
+    if (what === 'flaps') {
+      let isOver = false
+      const pause = Math.ceil(forMs / (4 * times))
+      const flap = (on: boolean): void => {
+        cut(on && !isOver)
+        if (!isOver) world.schedule.after(stage.random.between(200, pause), () => flap(!on))
+      }
+      flap(true)
+      return () => {
+        isOver = true
+        cut(false)
+      }
+    }
+    cut(true)
+    return () => cut(false)
+  },
+}
+
+export const locked: Trouble<Stage> = {
+  family: 'locked',
+  harmless: false,
+  draw: drawOn('locked', ['is busy with a sequence of its own', 'refuses what it is asked', 'forbids what it is asked'], 3000, 120_000),
+  strike: (stage, { what, machine: index, forMs = 1000, times = 1 }) => {
+    const { world } = stage.story
+    const machine = stage.machine(index)
+    if (what === 'is busy with a sequence of its own') {
+      if (machine.sequence || !machine.apid) return
+      stage.note(`${machine.name} ${what} for ${forMs} ms`)
+      // Whoever asks for a reboot meanwhile is told OK, and nothing comes of it.
+      stage.byHand(machine, () =>
+        startSequence(
+          world.site,
+          machine,
+          { name: 'install', phases: [{ name: 'hold', tasks: [], run: end => void world.schedule.after(forMs, () => end()) }] },
+          '',
+        ),
+      )
+      return
+    }
+    stage.note(`${machine.name} ${what}`)
+    let left = times
+    const fault =
+      what === 'forbids what it is asked'
+        ? ({ kind: 'forbidden', message: `${machine.name}: PermissionDenied: not authorized` } as const)
+        : ({
+            kind: 'precondition',
+            message: `${machine.name}: FailedPrecondition: another installation/upgrade is already in progress`,
+          } as const)
+    return stage.disturb(call => {
+      if (call.port !== 'talos' || !call.changes || left <= 0 || !addressesOf(machine).includes(call.target)) return undefined
+      left--
+      return { do: 'fail', when: 'before', fault }
+    })
+  },
+}
+
+export const installer: Trouble<Stage> = {
+  family: 'installer',
+  harmless: false,
+  draw: drawOn(
+    'installer',
+    ['fails', 'fails for a while', 'goes silent', 'boots the old slot', 'boots the old slot and keeps the way back'],
+    10_000,
+    400_000,
+  ),
+  strike: (stage, { what, machine: index, times = 1 }) => {
+    const machine = stage.machine(index)
+    const faults = stage.story.world.faults.of(machine)
+    stage.note(`the installer of ${machine.name} ${what}`)
+    switch (what) {
+      case 'fails':
+        faults.installer = { exitCode: 1, lines: ['failed to write the boot partition', 'no space left on device'], times }
+        return () => void (faults.installer = undefined)
+      case 'fails for a while':
+        faults.installer = { exitCode: 6, lines: ['input/output error'], times }
+        return () => void (faults.installer = undefined)
+      case 'goes silent':
+        for (const address of machine.addresses) stage.weather.mute.add(address)
+        return () => {
+          for (const address of machine.addresses) stage.weather.mute.delete(address)
+        }
+      case 'boots the old slot':
+        faults.failedBoots = times
+        return () => void (faults.failedBoots = 0)
+      default:
+        faults.bootsOldSlot = 1
+        return () => void (faults.bootsOldSlot = 0)
+    }
+  },
+}
+
+export const reboot: Trouble<Stage> = {
+  family: 'reboot',
+  harmless: false,
+  draw: drawOn(
+    'reboot',
+    ['never ends', 'takes very long to stop', 'never stops its pods', 'comes back without a kubelet'],
+    30_000,
+    900_000,
+  ),
+  strike: (stage, { what, machine: index, forMs = 1000 }) => {
+    const { world } = stage.story
+    const machine = stage.machine(index)
+    const faults = world.faults.of(machine)
+    stage.note(`the next reboot of ${machine.name} ${what}`)
+    switch (what) {
+      case 'never ends':
+        faults.rebootNeverEnds = true
+        return () => void (faults.rebootNeverEnds = false)
+      case 'takes very long to stop':
+        faults.stopPodsMs = forMs
+        return () => void (faults.stopPodsMs = undefined)
+      case 'never stops its pods':
+        faults.stopPodsMs = Number.POSITIVE_INFINITY
+        return () => void (faults.stopPodsMs = undefined)
+      default:
+        faults.kubeletNeverRegisters = true
+        return () => void (faults.kubeletNeverRegisters = false)
+    }
+  },
+}
+
+/** A worker gets another address at its next boot; members of etcd keep theirs. */
+export const address: Trouble<Stage> = {
+  family: 'address',
+  harmless: false,
+  draw: prospect => {
+    const { shape, random } = prospect
+    return {
+      ...drawOn('address', ['comes back with another address'], 60_000, 600_000)(prospect),
+      machine: shape.workers > 0 ? shape.controlPlanes + random.between(0, shape.workers - 1) : 0,
+    }
+  },
+  strike: (stage, { what, machine: index }) => {
+    const { world } = stage.story
+    const machine = stage.machine(index)
+    if (machine.role !== 'worker') return
+    stage.note(`${machine.name} ${what} from its next boot`)
+    const stop = world.journal.onEntry(entry => {
+      if (entry.machine !== machine.name || entry.what !== 'down') return
+      stop()
+      stage.byHand(machine, () => {
+        machine.addresses = [`10.5.1.${machine.index + 2}`]
+      })
+      stage.note(`${machine.name} has the address ${machine.addresses[0]} now`)
+    })
+    return stop
+  },
+}
+
+export const etcd: Trouble<Stage> = {
+  family: 'etcd',
+  harmless: false,
+  draw: ({ random, shape, horizonMs }) => ({
+    family: 'etcd',
+    what: random.pick(['elects', 'elects', 'is sick', 'does not start', 'has an alarm', 'has an orphan']),
+    when: { at: random.between(0, horizonMs) },
+    machine: random.between(0, shape.controlPlanes - 1),
+    forMs: random.between(5000, 300_000),
+  }),
+  strike: (stage, { what, machine: index }) => {
+    const { world } = stage.story
+    const machine = stage.machine(index)
+    stage.note(`etcd of ${machine.name} ${what}`)
+    switch (what) {
+      case 'elects':
+        world.etcd.elect()
+        return
+      case 'is sick':
+        world.sicken(machine.name, true)
+        return () => world.sicken(machine.name, false)
+      case 'does not start':
+        world.faults.of(machine).etcdNeverStarts = true
+        return () => void (world.faults.of(machine).etcdNeverStarts = false)
+      case 'has an alarm':
+        world.etcd.raiseAlarm(world.member(machine.name).id, 'NOSPACE')
+        return () => world.etcd.disarm()
+      default: {
+        const orphan = world.etcd.addMember('gone', 'https://10.5.9.9:2380', undefined)
+        return () => void world.etcd.removeMember(orphan.id)
+      }
+    }
+  },
+}
+
+/** Everything that is wrong with machines is put right: by a person with a key to the room. */
+export const mendMachines = (stage: Stage): void => {
+  const { world } = stage.story
+  for (const machine of world.machines) {
+    Object.assign(world.faults.of(machine), {
+      installer: undefined,
+      failedBoots: 0,
+      bootsOldSlot: 0,
+      rebootNeverEnds: false,
+      stopPodsMs: undefined,
+      kubeletNeverRegisters: false,
+      etcdNeverStarts: false,
+    })
+    stage.byHand(undefined, () => {
+      world.blackHole(machine.name, false)
+      const isDark = !machine.powered || !machine.apid
+      // One that is on its way up is left alone.
+      const isUpForLong = machine.powered && machine.apid && world.schedule.now() - machine.bootedAt > 300_000
+      const isStuck =
+        machine.sequence?.stuck === true || (machine.sequence !== undefined && world.schedule.now() - machine.sequence.since > 1_800_000)
+      const isLost = machine.stage === 'running' && world.store.get(RESOURCE.nodes, '', machine.name) === undefined
+      const isDumb = machine.powered && machine.apid && machine.role === 'controlplane' && !world.member(machine.index).running
+      const hasStaleNode =
+        machine.kubelet &&
+        (world.store.get(RESOURCE.nodes, '', machine.name)?.status as { nodeInfo?: { bootID?: string } } | undefined)?.nodeInfo?.bootID !==
+          machine.bootID
+      if (isStuck || (isUpForLong && (isLost || isDumb || hasStaleNode))) {
+        stage.byHand(machine, () => {
+          world.powerOff(machine.name)
+          world.powerOn(machine.name)
+        })
+      } else if (isDark) world.powerOn(machine.name)
+    })
+  }
+}

@@ -1,0 +1,183 @@
+import { ANNOTATION, leaseName } from '../../api/names.ts'
+import { RESOURCE } from '../../world/objects.ts'
+import { ICHOR } from '../../world/ports/home.ts'
+import type { Trouble } from '../plan.ts'
+import { machinesOf } from '../plan.ts'
+import type { Stage } from '../stage.ts'
+import { CLUSTER, NAMESPACE } from '../story.ts'
+
+/** What people do, and the tools that do it for them. */
+
+const WHATS = [
+  ...[
+    'cordon',
+    'cordon',
+    'uncordon',
+    'uncordon',
+    'delete node',
+    'reboot',
+    'reboot',
+    'pause',
+    'pause',
+    'pause',
+    'resume',
+    'retry',
+    'retry twice',
+  ],
+  ...[
+    'cancel',
+    'delete operation',
+    're-create',
+    'edit annotations',
+    'hold',
+    'delete machine object',
+    'edit lease',
+    'delete lease',
+    'another operation',
+  ],
+  ...['other value of retry', 'scale a budget'],
+] as const
+
+const theOperation = (stage: Stage): string => stage.plan.operations[0]?.name ?? ''
+
+export const people: Trouble<Stage> = {
+  family: 'people',
+  harmless: false,
+  draw: ({ random, shape, horizonMs }) => ({
+    family: 'people',
+    what: random.pick(WHATS),
+    when: { at: random.between(0, horizonMs) },
+    machine: random.between(0, machinesOf(shape) - 1),
+    forMs: random.between(1000, 180_000),
+  }),
+  strike: (stage, { what, machine: index, forMs = 1000 }) => {
+    const { story } = stage
+    const { world } = story
+    const machine = stage.machine(index)
+    const name = theOperation(stage)
+    stage.note(`a person: ${what}${/cordon|node|reboot|hold|machine/.test(what) ? ` ${machine.name}` : ''}`)
+    const after = (ms: number, run: () => void): void => void world.schedule.after(ms, run)
+    switch (what) {
+      case 'cordon':
+        if (world.store.get(RESOURCE.nodes, '', machine.name)) stage.byHand(undefined, () => world.userCordon(machine.name))
+        return
+      case 'uncordon':
+        if (world.store.get(RESOURCE.nodes, '', machine.name)) stage.byHand(undefined, () => world.userUncordon(machine.name))
+        return
+      case 'delete node':
+        return stage.byHand(machine, () => world.userDeleteNode(machine.name))
+      case 'reboot':
+        return stage.rebootByHand(machine)
+      case 'pause':
+        stage.ask(name, { paused: true })
+        return after(forMs, () => stage.ask(name, { paused: false }))
+      case 'resume':
+        return stage.ask(name, { paused: false, retry: 'by hand' })
+      case 'retry':
+        return stage.ask(name, { retry: 'by hand' })
+      case 'retry twice':
+        stage.ask(name, { retry: 'by hand' })
+        return after(1500, () => stage.ask(name, { retry: 'by hand' }))
+      case 'other value of retry':
+        if (story.operation(name)) story.edit(name, { annotations: { [ANNOTATION.retry]: 'please' } })
+        return
+      case 'cancel':
+        return stage.ask(name, { cancelled: true })
+      case 'delete operation':
+        if (story.operation(name)) story.remove(name)
+        return
+      case 're-create': {
+        if (story.operation(name)) story.remove(name)
+        return after(forMs, () => create(stage, name))
+      }
+      case 'another operation': {
+        const draft = stage.plan.operations[0]
+        if (draft && !story.operation('another')) story.create({ ...draft, name: 'another' })
+        return
+      }
+      case 'edit annotations':
+        if (story.operation(name)) story.edit(name, { annotations: { 'example.com/note': String(world.schedule.now()) } })
+        return
+      case 'hold': {
+        const object = world.store
+          .list(ICHOR.machines)
+          .items.find(m => (m['spec'] as { address?: string }).address === machine.addresses[0])
+        if (!object) return
+        world.store.update(ICHOR.machines, {
+          ...object,
+          metadata: { ...object.metadata, annotations: { ...object.metadata.annotations, [ANNOTATION.upgradeHold]: 'true' } },
+        })
+        return
+      }
+      case 'delete machine object': {
+        const object = world.store
+          .list(ICHOR.machines)
+          .items.find(m => (m['spec'] as { address?: string }).address === machine.addresses[0])
+        if (object) world.store.remove(ICHOR.machines, object.metadata.namespace ?? '', object.metadata.name)
+        return
+      }
+      case 'delete lease':
+        stage.byHand(undefined, () => world.store.remove(RESOURCE.leases, NAMESPACE, leaseName(CLUSTER)))
+        return
+      case 'edit lease': {
+        const lease = world.store.get(RESOURCE.leases, NAMESPACE, leaseName(CLUSTER))
+        if (!lease) return
+        const hold = (holderIdentity: string): void => {
+          const now = world.store.get(RESOURCE.leases, NAMESPACE, leaseName(CLUSTER))
+          if (now)
+            stage.byHand(undefined, () =>
+              world.store.update(RESOURCE.leases, { ...now, spec: { ...(now['spec'] as object), holderIdentity } }),
+            )
+        }
+        hold('somebody-else')
+        return () => hold('')
+      }
+      default: {
+        // Its owner closes a budget for a while.
+        const budget = world.store.list(RESOURCE.budgets).items[0]
+        if (!budget) return
+        const key = `${budget.metadata.namespace}/${budget.metadata.name}`
+        world.faults.closedBudgets.add(key)
+        return () => void world.faults.closedBudgets.delete(key)
+      }
+    }
+  },
+}
+
+export const create = (stage: Stage, name: string): void => {
+  const draft = stage.plan.operations.find(o => o.name === name)
+  if (!draft || stage.story.operation(name)) return
+  stage.story.create(draft)
+}
+
+const MINUTE = 60_000
+
+/** A tool that applies what is in Git, again and again, a standing wish for a retry among it. */
+export const gitops: Trouble<Stage> = {
+  family: 'gitops',
+  harmless: false,
+  draw: ({ random, horizonMs }) => ({
+    family: 'gitops',
+    what: random.pick(['applies', 'applies with a retry']),
+    when: { at: random.between(0, Math.ceil(horizonMs / 4)) },
+    forMs: random.between(2 * MINUTE, horizonMs),
+  }),
+  strike: (stage, { what }) => {
+    const { story } = stage
+    stage.note(`GitOps ${what} every minute`)
+    let isOver = false
+    const apply = (): void => {
+      if (isOver) return
+      for (const { name } of stage.plan.operations) {
+        if (!story.operation(name)) create(stage, name)
+        else if (what === 'applies with a retry') stage.ask(name, { retry: 'by apply' })
+        else story.edit(name, { annotations: { 'example.com/applied': 'yes' } })
+      }
+      story.world.schedule.after(MINUTE, apply)
+    }
+    apply()
+    return () => {
+      isOver = true
+    }
+  },
+}

@@ -1,0 +1,161 @@
+import { ANNOTATION, leaseName } from '../api/names.ts'
+import type { TalosOperation, Target } from '../api/talos-operation.ts'
+import type { PortCall } from '../world/calls.ts'
+import type { JournalEntry } from '../world/journal.ts'
+import type { Machine } from '../world/machine.ts'
+import { RESOURCE } from '../world/objects.ts'
+import { ICHOR } from '../world/ports/home.ts'
+import type { KubeObject } from '../world/store.ts'
+import type { Stage } from './stage.ts'
+import { CLUSTER, NAMESPACE } from './story.ts'
+
+/** An act of Ichor that takes something away from somebody, as the machine saw it. */
+export type Act = { readonly what: string; readonly machine: Machine; readonly call: PortCall }
+
+/** A write of an operation: as it was, and as it is. Undefined where it did not or does not exist. */
+export type Written = { readonly before: TalosOperation | undefined; readonly after: TalosOperation | undefined }
+
+export type LockState = { readonly holder: string; readonly uid: string }
+
+/** What checkers look at: the world's own truth, and what has been done to it. Nothing here is what Ichor believes. */
+export type Scene = {
+  readonly stage: Stage
+  readonly world: Stage['story']['world']
+  readonly now: () => number
+  /** A disruptive call had its effect on a machine. */
+  readonly onAct: (listener: (act: Act) => void) => void
+  /** A port is called, before anything comes of it. */
+  readonly onCall: (listener: (call: PortCall) => void) => void
+  readonly onEntry: (listener: (entry: JournalEntry, isByHand: boolean) => void) => void
+  readonly onOperation: (listener: (written: Written) => void) => void
+  readonly onLock: (listener: (before: LockState, after: LockState, isByHand: boolean) => void) => void
+  /** When a client last asked for something, milliseconds since 1970; -Infinity where it never did. */
+  readonly askedAt: (client: string, name: string, target?: string) => number
+  readonly lock: () => LockState
+  /** Who the Lease of the leaders names. */
+  readonly leader: () => string
+  /** The open target of an operation that a machine is. */
+  readonly openOn: (machine: Machine) => { readonly operation: TalosOperation; readonly target: Target } | undefined
+  readonly targetOf: (operation: TalosOperation, machine: Machine) => Target | undefined
+  readonly machineOf: (target: Target) => Machine | undefined
+  /** When a control plane ceased to serve, as the other members see it; undefined while it serves. */
+  readonly awaySince: (machine: Machine) => number | undefined
+}
+
+/** The calls that take something away, and the word by which the machine tells of each. */
+const ACTS: Readonly<Record<string, string>> = {
+  install: 'install-began',
+  upgrade: 'upgrade-requested',
+  reboot: 'reboot-requested',
+  forfeitLeadership: 'forfeit',
+  shutdown: 'shutdown-requested',
+  reset: 'reset-requested',
+  restartService: 'service-restart',
+  defragment: 'etcd-defragmented',
+}
+const WORDS = new Map(Object.entries(ACTS).map(([call, word]) => [word, call]))
+
+const lockOf = (lease: KubeObject | undefined): LockState => ({
+  holder: (lease?.['spec'] as { holderIdentity?: string } | undefined)?.holderIdentity ?? '',
+  uid: lease?.metadata.annotations?.[ANNOTATION.holderUid] ?? '',
+})
+
+const asOperation = (object: KubeObject | undefined): TalosOperation | undefined =>
+  object && {
+    metadata: { ...object.metadata, labels: {}, annotations: {}, finalizers: [], ...object.metadata } as TalosOperation['metadata'],
+    spec: object['spec'] as TalosOperation['spec'],
+    status: (object['status'] ?? {}) as TalosOperation['status'],
+  }
+
+/** A member that its peers and its clients can use. */
+const serves = (stage: Stage, machine: Machine): boolean => {
+  const { world } = stage.story
+  const member = world.etcd.memberOf(machine)
+  return world.isUp(machine) && (member === undefined || (world.etcd.isConnected(member) && !member.sick))
+}
+
+export const watchScene = (stage: Stage): Scene => {
+  const { world } = stage.story
+  const { schedule, store } = world
+  const acts: ((act: Act) => void)[] = []
+  const calls: ((call: PortCall) => void)[] = []
+  const entries: ((entry: JournalEntry, isByHand: boolean) => void)[] = []
+  const writes: ((written: Written) => void)[] = []
+  const locks: ((before: LockState, after: LockState, isByHand: boolean) => void)[] = []
+  const asked = new Map<string, number>()
+  const pending = new Map<string, PortCall>()
+  const away = new Map<string, number>()
+  const controlPlanes = world.machines.filter(m => m.role === 'controlplane')
+
+  const look = (): void => {
+    for (const machine of controlPlanes) {
+      if (serves(stage, machine)) away.delete(machine.name)
+      else if (!away.has(machine.name)) away.set(machine.name, schedule.now())
+    }
+  }
+  world.site.listen(look)
+  world.calls.intercept(call => {
+    const now = schedule.now()
+    asked.set(`${call.client} ${call.name}`, now)
+    asked.set(`${call.client} ${call.name} ${call.target}`, now)
+    const word = call.port === 'talos' ? ACTS[call.name] : undefined
+    const machine = word === undefined ? undefined : world.at(call.target)
+    if (word !== undefined && machine) pending.set(`${word} ${machine.name}`, call)
+    for (const tell of calls) tell(call)
+    return undefined
+  })
+  world.journal.onEntry(entry => {
+    look()
+    const isByHand = stage.isByHand()
+    const key = `${entry.what} ${entry.machine}`
+    const call = WORDS.has(entry.what) && !isByHand ? pending.get(key) : undefined
+    if (call) {
+      pending.delete(key)
+      const act: Act = { what: entry.what, machine: world.machine(entry.machine), call }
+      for (const tell of acts) tell(act)
+    }
+    for (const tell of entries) tell(entry, isByHand)
+  })
+  store.watch(ICHOR.operations, undefined, event => {
+    const written: Written = {
+      before: event.type === 'DELETED' ? asOperation(event.object) : asOperation(event.previous),
+      after: event.type === 'DELETED' ? undefined : asOperation(event.object),
+    }
+    for (const tell of writes) tell(written)
+  })
+  store.watch(RESOURCE.leases, undefined, event => {
+    if (event.object.metadata.name !== leaseName(CLUSTER)) return
+    const after = event.type === 'DELETED' ? lockOf(undefined) : lockOf(event.object)
+    for (const tell of locks) tell(lockOf(event.previous), after, stage.isByHand())
+  })
+
+  const machineOf = (target: Target): Machine | undefined =>
+    world.machines.find(m => m.hostname === target.hostname || m.name === target.node || m.addresses.includes(target.address ?? '-'))
+  const targetOf = (operation: TalosOperation, machine: Machine): Target | undefined =>
+    operation.status.machines?.find(t => machineOf(t) === machine)
+
+  return {
+    stage,
+    world,
+    now: schedule.now,
+    onAct: listener => void acts.push(listener),
+    onCall: listener => void calls.push(listener),
+    onEntry: listener => void entries.push(listener),
+    onOperation: listener => void writes.push(listener),
+    onLock: listener => void locks.push(listener),
+    askedAt: (client, name, target) =>
+      asked.get(target === undefined ? `${client} ${name}` : `${client} ${name} ${target}`) ?? Number.NEGATIVE_INFINITY,
+    lock: () => lockOf(store.get(RESOURCE.leases, NAMESPACE, leaseName(CLUSTER))),
+    leader: () => lockOf(store.get(RESOURCE.leases, NAMESPACE, 'ichor-controller')).holder,
+    openOn: machine => {
+      for (const operation of stage.operations()) {
+        const target = targetOf(operation, machine)
+        if (target?.phase === 'Running') return { operation, target }
+      }
+      return undefined
+    },
+    targetOf,
+    machineOf,
+    awaySince: machine => away.get(machine.name),
+  }
+}

@@ -1,0 +1,189 @@
+import type { Violation } from './checker.ts'
+import { checkers } from './checkers/all.ts'
+import { hasSettled } from './checkers/end.ts'
+import { troubles } from './faults/all.ts'
+import { mendMachines } from './faults/machines.ts'
+import { create } from './faults/people.ts'
+import type { Plan, Strike } from './plan.ts'
+import { watchScene } from './scene.ts'
+import type { Stage } from './stage.ts'
+import { createStage } from './stage.ts'
+import { createStory } from './story.ts'
+import { tellRun } from './tell.ts'
+import { createWeather, inWeather } from './weather.ts'
+import { ICHOR } from '../world/ports/home.ts'
+import { isStopped } from '../core/ledger.ts'
+
+/** What came of one run. */
+export type Run = {
+  readonly plan: Plan
+  /** In the order in which they were found; a run ends with the first moment that has one. */
+  readonly violations: readonly Violation[]
+  readonly stage: Stage
+  readonly text: () => string
+}
+
+const MINUTE = 60_000
+const HOUR = 60 * MINUTE
+/** How long, all troubles over, an operation may need until it rests. */
+const LIVENESS_MS = 6 * HOUR
+
+export type StormOptions = {
+  /** Plays along once the stage stands, before the first operation is created. */
+  readonly arrange?: (stage: Stage) => void
+}
+
+/** Plays a plan to its end, or to its first violation. The same plan is played the same every time. */
+export const playPlan = async (plan: Plan, options: StormOptions = {}): Promise<Run> => {
+  const { shape } = plan
+  const weather = createWeather()
+  const violations: Violation[] = []
+  const errors: string[] = []
+  const story = createStory({
+    seed: plan.seed,
+    controlPlanes: shape.controlPlanes,
+    workers: shape.workers,
+    talos: shape.talos,
+    kubernetes: shape.kubernetes,
+    scale: shape.haste,
+    homeOutside: shape.homeOutside,
+    workloads: shape.workloads,
+    wrap: ports => inWeather(ports, weather),
+    hear: (level, message) => {
+      if (level === 'error') errors.push(message)
+    },
+  })
+  const { world } = story
+  const { schedule } = world
+  const begin = schedule.now()
+  const stage = createStage(plan, story, weather)
+  const scene = watchScene(stage)
+  const endings: (() => void)[] = []
+  for (const checker of checkers) {
+    if (checker.kinds && !checker.kinds.includes(plan.kind)) continue
+    const object = (what: string): void => void violations.push({ checker: checker.name, at: schedule.now() - begin, what })
+    const atTheEnd = checker.post(scene, object)
+    if (atTheEnd) endings.push(atTheEnd)
+  }
+  const isOver = (): boolean => violations.length > 0 || errors.length > 0
+  const run = (): Run => ({
+    plan,
+    stage,
+    violations: [...violations, ...errors.map(what => ({ checker: 'no-internal-error', at: schedule.now() - begin, what }))],
+    text: () => tellRun(stage, violations),
+  })
+  const pass = (ms: number): Promise<void> => passUnless(story, ms, isOver)
+
+  const known = (): boolean => {
+    const found = world.store.list(ICHOR.machines).items
+    return found.length === world.machines.length && found.every(m => m['status'] !== undefined)
+  }
+  await story.until('the machines are known', () => known() || isOver(), 10 * MINUTE)
+  options.arrange?.(stage)
+  for (const { name } of plan.operations) create(stage, name)
+  const { endAll } = fall(stage, plan.strikes)
+
+  const isQuiet = (): boolean => stage.operations().every(o => hasSettled(o, stage.operations())) && stage.operations().length > 0
+  const until = schedule.now() + plan.horizonMs
+  // Where all is over before the last strike has fallen, the rest of the troubles would trouble nobody.
+  let quietSince = Infinity
+  while (!isOver() && schedule.now() < until) {
+    await pass(Math.min(20_000, until - schedule.now()))
+    quietSince = isQuiet() ? Math.min(quietSince, schedule.now()) : Infinity
+    if (schedule.now() - quietSince > 2 * MINUTE) break
+  }
+  endAll()
+  await mend(stage, pass, isOver)
+  const limit = schedule.now() + LIVENESS_MS
+  let resumed = 0
+  const unsettled = () => stage.operations().filter(o => !hasSettled(o, stage.operations()))
+  while (!isOver()) {
+    await pass(10_000)
+    if (unsettled().length > 0) {
+      if (schedule.now() < limit) continue
+      for (const { metadata, status } of unsettled())
+        violations.push({
+          checker: 'liveness',
+          at: schedule.now() - begin,
+          what: `${metadata.name} has not settled: ${status.phase} ${status.message}`,
+        })
+      break
+    }
+    const stuck = stage.operations().filter(o => isStopped(o.status) || o.spec.paused)
+    if (plan.resumes && stuck.length > 0 && resumed < 2) {
+      resumed++
+      for (const { metadata } of stuck) {
+        stage.note(`a person resumes ${metadata.name}`)
+        stage.ask(metadata.name, { paused: false, retry: 'by hand' })
+      }
+      await mend(stage, pass, isOver)
+      continue
+    }
+    // What comes late, a cordon given back or an operation created once more, is waited for as well.
+    await pass(2 * MINUTE)
+    if (unsettled().length === 0) break
+  }
+  if (!isOver()) for (const end of endings) end()
+  for (const replica of stage.replicas) replica.process.kill()
+  return run()
+}
+
+/** Everything that was wrong is put right, and so are the machines that were on their way into trouble. */
+const mend = async (stage: Stage, pass: (ms: number) => Promise<void>, isOver: () => boolean): Promise<void> => {
+  for (const replica of stage.replicas) {
+    if (replica.isFrozen) replica.process.thaw()
+    replica.isFrozen = false
+  }
+  const { store } = stage.story.world
+  for (let round = 0; round < 12 && !isOver(); round++) {
+    mendMachines(stage)
+    const { world } = stage.story
+    if (round > 0 && world.machines.every(m => world.isUp(m)) && store.list('nodes').items.length === world.machines.length) return
+    await pass(MINUTE)
+  }
+}
+
+/** Plans the strikes. The answer ends those that last. */
+const fall = (stage: Stage, strikes: readonly Strike[]): { readonly endAll: () => void } => {
+  const { schedule, calls } = stage.story.world
+  const ends = new Set<() => void>()
+  let isPast = false
+  const strike = (one: Strike): void => {
+    if (isPast) return
+    const end = troubles[one.family].strike(stage, one)
+    if (!end) return
+    ends.add(end)
+    const over = (): void => {
+      if (ends.delete(end)) end()
+    }
+    if (one.forMs !== undefined) schedule.after(one.forMs, over)
+  }
+  const byCall = new Map<number, Strike[]>()
+  for (const one of strikes) {
+    if ('at' in one.when) schedule.after(one.when.at, () => strike(one))
+    else byCall.set(one.when.call, [...(byCall.get(one.when.call) ?? []), one])
+  }
+  let count = 0
+  calls.intercept(call => {
+    if (call.changes) for (const one of byCall.get(++count) ?? []) strike(one)
+    return undefined
+  })
+  return {
+    endAll: () => {
+      isPast = true
+      for (const end of [...ends]) end()
+      ends.clear()
+      stage.note('the storm is over')
+    },
+  }
+}
+
+/** Lets so much time pass, unless something is found on the way. */
+const passUnless = async (story: Stage['story'], ms: number, isOver: () => boolean): Promise<void> => {
+  const end = story.world.schedule.now() + ms
+  let isThere = false
+  story.world.schedule.at(end, () => {
+    isThere = true
+  })
+  await story.until('time has passed', () => isThere || isOver(), ms + 1)
+}

@@ -1,0 +1,129 @@
+import type { Clock } from '../ports/clock.ts'
+import type { Connections } from '../ports/connections.ts'
+import type { Result } from '../ports/fault.ts'
+import { failed, ok } from '../ports/fault.ts'
+import type { Home } from '../ports/home.ts'
+import type { Talos } from '../ports/talos.ts'
+import type { Ports } from '../world/ports/open.ts'
+
+/** What stands between all processes and the world, beyond the faults of single calls. */
+export type Weather = {
+  /** Nothing comes through a watch: cut ones begin anew with everything, stalled ones bring late what they missed. */
+  watches: 'fine' | 'cut' | 'stalled'
+  /** Lists are as old as the moment when this began. */
+  areListsStale: boolean
+  /** Milliseconds that the wall clocks of all processes are off, by the name of the process. */
+  readonly clockOffset: Map<string, number>
+  /** How fast the monotonic clock of a process runs; 1 where absent. */
+  readonly clockRate: Map<string, number>
+  /** Addresses of machines whose installers say nothing any more, not even that they ended. */
+  readonly mute: Set<string>
+  /** Called when something above changed. */
+  readonly changed: Set<() => void>
+}
+
+export const createWeather = (): Weather => ({
+  watches: 'fine',
+  areListsStale: false,
+  clockOffset: new Map(),
+  clockRate: new Map(),
+  mute: new Set(),
+  changed: new Set(),
+})
+
+/** The same ports, out in the weather. */
+export const inWeather = (ports: Ports, weather: Weather): Ports => ({
+  ...ports,
+  clock: unsteady(ports.clock, ports.client.name, weather),
+  home: cached(ports.home, weather, ports.client.isAlive),
+  connections: muted(ports.connections, weather),
+})
+
+const unsteady = (clock: Clock, name: string, weather: Weather): Clock => {
+  const rate = (): number => weather.clockRate.get(name) ?? 1
+  let [since, sinceOwn, was] = [clock.monotonic(), clock.monotonic(), rate()]
+  /** Of a clock whose rate changes: what it showed when that happened last, and what has passed since. */
+  const monotonic = (): number => {
+    const now = clock.monotonic()
+    const own = sinceOwn + (now - since) * was
+    if (was !== rate()) [since, sinceOwn, was] = [now, own, rate()]
+    return own
+  }
+  return {
+    now: () => clock.now() + (weather.clockOffset.get(name) ?? 0),
+    monotonic,
+    after: (ms, run) => clock.after(ms / rate(), run),
+  }
+}
+
+/** Lists out of a cache, and watches that feed it. */
+const cached = (home: Home, weather: Weather, isAlive: () => boolean): Home => {
+  const remembered = new Map<string, unknown>()
+  const list = async <T>(key: string, ask: () => Promise<Result<T>>): Promise<Result<T>> => {
+    const known = remembered.get(key)
+    if (weather.areListsStale && known !== undefined) return ok(known as T)
+    const found = await ask()
+    if (found.ok) remembered.set(key, found.value)
+    return found
+  }
+  return {
+    ...home,
+    operations: namespace => list(`operations ${namespace}`, () => home.operations(namespace)),
+    clusters: namespace => list(`clusters ${namespace}`, () => home.clusters(namespace)),
+    machines: cluster => list(`machines ${cluster.namespace}/${cluster.name}`, () => home.machines(cluster)),
+    watch: (what, changed) => {
+      const late: Parameters<typeof changed>[] = []
+      let stop = home.watch(what, (...change) => {
+        if (weather.watches === 'fine') changed(...change)
+        if (weather.watches === 'stalled') late.push(change)
+      })
+      let was = weather.watches
+      const look = (): void => {
+        if (!isAlive()) return void weather.changed.delete(look)
+        if (was === 'cut' && weather.watches !== 'cut') {
+          stop()
+          stop = home.watch(what, (...change) => {
+            if (weather.watches === 'fine') changed(...change)
+            if (weather.watches === 'stalled') late.push(change)
+          })
+        }
+        was = weather.watches
+        if (was === 'fine') for (const change of late.splice(0)) changed(...change)
+      }
+      weather.changed.add(look)
+      return () => {
+        weather.changed.delete(look)
+        stop()
+      }
+    },
+  }
+}
+
+/** A machine whose installer goes silent: the stream stays open until its caller ends it. */
+const muted = (connections: Connections, weather: Weather): Connections => {
+  const wrapped = new WeakMap<Talos, Talos>()
+  const wrap = (talos: Talos): Talos => {
+    const known = wrapped.get(talos)
+    if (known) return known
+    const own: Talos = {
+      ...talos,
+      install: async (address, image, call) => {
+        const result = await talos.install(address, image, call)
+        if (!weather.mute.has(address) || call.cancellation.cancelled) return result
+        return new Promise(resolve => {
+          const end = (): void => resolve(failed('cancelled', `${address}: install: cancelled`))
+          call.cancellation.onCancel(end)
+        })
+      },
+    }
+    wrapped.set(talos, own)
+    return own
+  }
+  return {
+    ...connections,
+    talos: async cluster => {
+      const talos = await connections.talos(cluster)
+      return talos.ok ? ok(wrap(talos.value)) : talos
+    },
+  }
+}
