@@ -17,6 +17,8 @@ export const ANNOTATION = {
   cordonedBy: `${GROUP}/cordoned-by`,
   /** On the Lease: the UID of its holder, so that a namesake created later is known to be another. */
   holderUid: `${GROUP}/holder-uid`,
+  /** On the Lease: what operations did within the last hour, as JSON. */
+  deeds: `${GROUP}/deeds`,
   /** On a TalosMachine: the host name as the machine itself spells it. */
   hostname: `${GROUP}/hostname`,
 } as const

@@ -38,6 +38,7 @@ export const REASONS = {
   PermissionDenied: 'Our credential is valid but its roles do not allow a call that the operation needs.',
   UnfinishedOperation: 'An earlier operation left a machine half done. It has to be finished or undone first.',
   ServiceRestartRefused: 'Talos refused to restart the service.',
+  ResetFailed: 'The machine was asked to reset itself and came back as it was.',
   MachineDidNotStop: 'The machine did not stop within the time allowed.',
   ClusterRewound: 'The cluster was rewound to an etcd snapshot while the operation was in it. It is not resumed.',
   InternalError: 'A fault of Ichor itself. Only this operation was stopped; please report it with the id in the message.',

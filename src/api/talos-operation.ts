@@ -5,6 +5,17 @@ import type { CelRule, Metadata, ResourceDefinition } from './schema.ts'
 import { conditions, duration, int32, int64, intOrPercent, nameRef, objectName, text, timestamp } from './schema.ts'
 
 /** A kind's own block of an operation's spec, as the envelope sees it. The kinds themselves live elsewhere. */
+export type KindAction = {
+  readonly name: string
+  readonly summary: string
+  /** The fields of the block that go with it, besides `machine` and `action`. */
+  readonly fields: readonly string[]
+  /** Those of them that it cannot do without. */
+  readonly needs?: readonly string[]
+  /** It destroys something: whoever starts it types the cluster's name. */
+  readonly dangerous?: true
+}
+
 export type KindBlock = {
   /** The value of `spec.kind`, for example `ca-rotation`. */
   readonly name: string
@@ -12,6 +23,8 @@ export type KindBlock = {
   readonly block: string
   readonly summary: string
   readonly spec: z.ZodType
+  /** Where the block has the fields `machine` and `action`: what can be done to one machine. Each is a command of its own. */
+  readonly actions?: readonly KindAction[]
 }
 
 const requirement = z.object({

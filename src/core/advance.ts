@@ -16,7 +16,9 @@ export const targetNeeds = (target: Pick<Target, 'name'>): readonly Need[] => [{
  * A committing step was intended, or its evidence is there although somebody else did it: the machine is half done until it is all done. One that went
  * back to a step before is tried anew.
  */
-export const isCommitted = ({ steps }: Stage, { target }: Pick<View, 'target'>): boolean => {
+export const isCommitted = (stage: Stage, view: View): boolean => {
+  const { target } = view
+  const steps = stage.steps.filter(s => s.applies?.(view) ?? true)
   const at = steps.findIndex(s => s.name === target.step)
   return steps.some((s, i) => (i <= at && s.name === target.committed) || (i < at && s.commits === true && s.milestone === true))
 }

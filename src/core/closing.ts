@@ -25,7 +25,9 @@ export const closing = (
     if (running) return { do: 'cancel-act', target: target.name, step: running.step }
     const undo = abandon(stage, view)
     if (undo) return undo
-    const words = [`closed before its install, because the operation was ${to.why}`, ...notGivenBack(stage, view)].join('; ')
+    const words = [`closed before anything that cannot be undone, because the operation was ${to.why}`, ...notGivenBack(stage, view)].join(
+      '; ',
+    )
     return to.phase === 'Pending'
       ? record(operation, ledger.returned(operation.status, world.now, target.name, words))
       : record(operation, ledger.closed(operation.status, world.now, target.name, 'Cancelled', words))

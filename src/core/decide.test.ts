@@ -291,7 +291,7 @@ describe('asked to stop', () => {
     })
     expect(status(answer).machines?.[0]).toMatchObject({
       phase: 'Cancelled',
-      message: 'closed before its install, because the operation was cancelled; it is not healthy, so its cordon stays',
+      message: 'closed before anything that cannot be undone, because the operation was cancelled; it is not healthy, so its cordon stays',
     })
   })
 

@@ -9,6 +9,7 @@ import type { Kind } from './kind.ts'
 import * as ledger from './ledger.ts'
 import { claim, isConfirmed } from './lock-claim.ts'
 import { begin, outsideWindow, rollingOut } from './rolling-out.ts'
+import { deedsAfter, repeated } from './repeated.ts'
 import { stageOf } from './stages.ts'
 import { unfinishedByOthers } from './unfinished.ts'
 import type { World } from './world.ts'
@@ -19,7 +20,8 @@ import type { World } from './world.ts'
  * Read it from top to bottom as the life of an operation backwards: over, being taken back, stopped, queued, running.
  */
 export const decide = (kind: Kind, operation: TalosOperation, world: World): Decision =>
-  afterTheEnd(operation, world) ??
+  afterTheEnd(kind, operation, world) ??
+
   takenBack(kind, operation, world) ??
   retryRequest(operation, world) ??
   newlyCreated(operation, world) ??
@@ -29,9 +31,12 @@ export const decide = (kind: Kind, operation: TalosOperation, world: World): Dec
   rollingOut(kind, operation, world)
 
 /** Completed or cancelled: what it held is given back, and it goes when its time has come. */
-const afterTheEnd = (operation: TalosOperation, world: World): Decision | undefined => {
+const afterTheEnd = (kind: Kind, operation: TalosOperation, world: World): Decision | undefined => {
   if (!isFinished(operation.status.phase)) return undefined
-  if (holdsLock(operation, world)) return { do: 'release' }
+  if (holdsLock(operation, world)) {
+    const deeds = world.lock && deedsAfter(kind, operation, world.lock, world.now)
+    return deeds === undefined ? { do: 'release' } : { do: 'release', deeds }
+  }
   if (hasFinalizer(operation)) return { do: 'drop-finalizer' }
   if (operation.metadata.annotations[ANNOTATION.retry] === 'true') return { do: 'drop-retry', status: undefined }
   const ttl = operation.spec.ttlAfterFinished
@@ -178,7 +183,7 @@ const check = (kind: Kind, operation: TalosOperation, world: World): Decision =>
   const missing = look(world, kind.checkNeeds(operation, world))
   if (missing) return missing
   const found = kind.checks(operation, world)
-  const checked = { ...found, refusals: [...found.refusals, ...unfinishedByOthers(operation, world)] }
+  const checked = { ...found, refusals: [...found.refusals, ...unfinishedByOthers(operation, world), ...repeated(kind, operation, world)] }
   const status = ledger.checked(operation.status, world.now, checked, {
     override: operation.spec.override,
     underLock: holdsLock(operation, world),

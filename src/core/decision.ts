@@ -17,7 +17,8 @@ export type Decision =
   /** The intention (already in `status`) is written, then the act is done. */
   | { readonly do: 'act'; readonly status: OperationStatus; readonly view: View; readonly step: Step; readonly act: Act }
   | { readonly do: 'acquire'; readonly takeOver: string | undefined }
-  | { readonly do: 'release' }
+  /** `deeds`: what is left on the Lease of what was done. */
+  | { readonly do: 'release'; readonly deeds?: string }
   | { readonly do: 'cancel-act'; readonly target: string; readonly step: string }
   | { readonly do: 'add-finalizer' }
   | { readonly do: 'drop-finalizer' }

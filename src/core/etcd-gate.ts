@@ -375,7 +375,7 @@ const quorate = (input: EtcdGateInput): readonly Objection[] => {
       c.view.value.service.healthy &&
       c.view.value.service.state.toLowerCase() === 'running' &&
       !c.view.value.status.isLearner &&
-      c.view.value.status.errors.length === 0,
+      c.view.value.status.errors.every(e => input.makesRoom === true && e.includes('NOSPACE')),
   ).length
   if (purpose === 'removal') return remaining(input, gone, left)
   const n = Math.max(voters(controlPlanes), 1)

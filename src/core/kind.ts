@@ -161,6 +161,11 @@ export type Kind<Spec extends z.ZodObject = z.ZodObject> = KindBlock & {
   readonly checkNeeds: (operation: TalosOperation, world: World) => readonly Need[]
   /** Everything that speaks against it, at once, before the first touch. */
   readonly checks: (operation: TalosOperation, world: World) => Checked
+  /**
+   * What it does, in a few words, where doing it twice is not the same as doing it once: an operation of the same name that asks for the same within an
+   * hour is refused. Absent: there would be nothing to do.
+   */
+  readonly deed?: (operation: TalosOperation) => string
   /** One after the other, each over its own machines. */
   readonly stages: readonly Stage[]
 }

@@ -1,9 +1,10 @@
 import { describe, expect, it } from 'vitest'
 import { ANNOTATION } from '../api/names.ts'
+import type { TalosMachine } from '../api/talos-machine.ts'
 import type { OperationStatus, TalosOperation } from '../api/talos-operation.ts'
 import type { Lease } from '../ports/home.ts'
 import { claim, isConfirmed, isHeldBy } from './lock-claim.ts'
-import { operation, world } from './samples.ts'
+import { metadata, operation, world } from './samples.ts'
 
 const holder = (name: string): string => `ichor-controller/op/ichor-system/${name}`
 const lease = (change: Partial<Lease> = {}): Lease => ({
@@ -58,9 +59,48 @@ describe('a claim to the cluster lock', () => {
     ],
   ])('waits for a holder that %s', (_, other) => expect(answer(lease(), other)).toBe(`wait for ${holder('a')}`))
 
-  it('leaves foreign holders alone, however old their hold', () => {
-    expect(answer(lease({ holder: 'kured', renewTime: '2001-01-01T00:00:00.000000Z' }))).toBe('wait for kured')
-    expect(answer(lease({ holder: 'ichor-controller/cni/ichor-system/home' }))).toBe('wait for ichor-controller/cni/ichor-system/home')
+  it.each([
+    'kured',
+    'ichor-controller/op/home',
+    'ichor-controller/else/ichor-system/home',
+    'op/ichor-system/a',
+    'ichor-controller/op/a/b/c',
+  ])('leaves %s alone, which is none of ours, however old its hold', identity => {
+    expect(answer(lease({ holder: identity, renewTime: '2001-01-01T00:00:00.000000Z' }))).toBe(`wait for ${identity}`)
+  })
+
+  const controlPlane = (uid: string): TalosMachine => ({
+    metadata: metadata({ name: 'cp-4', uid }),
+    spec: { clusterRef: { name: 'home' }, address: '10.0.0.4', role: 'controlplane' },
+    status: {},
+  })
+
+  it.each([
+    ['is there', [controlPlane('uid-a')], 'wait'],
+    ['is a namesake with another UID', [controlPlane('another')], 'take'],
+    ['was deleted', [], 'take'],
+  ] as const)('honours a control plane that joins or is removed: one that %s', (_, machines, may) => {
+    const lock = lease({ holder: 'ichor-controller/machine/ichor-system/cp-4' })
+    expect(claim(me, world({ lock, machines }))).toMatchObject(
+      may === 'take' ? { may, from: lock.holder } : { may, message: expect.stringContaining('that control plane joins or is removed') },
+    )
+  })
+
+  it.each([
+    ['of this cluster', 'home', 'uid-home', 'wait'],
+    ['of a cluster of that name that was deleted', 'home', 'another', 'take'],
+    ['of a cluster that is none', 'other', 'uid-other', 'take'],
+  ] as const)('honours the Job of the CNI: one %s', (_, name, uid, may) => {
+    const lock = lease({ holder: `ichor-controller/cni/ichor-system/${name}`, annotations: { [ANNOTATION.holderUid]: uid } })
+    expect(claim(me, world({ lock })).may).toBe(may)
+  })
+
+  it('asks the operation itself where a hand has taken the UID off the Lease', () => {
+    const bare = lease({ annotations: {} })
+    const lock = { lease: 'ichor-home', holder: holder('a'), since: '2026-09-01T07:30:00Z' }
+    expect(answer(bare, named('a', { phase: 'Running', lock }))).toBe(`wait for ${holder('a')}`)
+    expect(answer(bare, named('a', { phase: 'Paused', failureReason: 'DrainBlocked', lock }))).toBe(`take from ${holder('a')}`)
+    expect(answer(bare, named('a', { phase: 'Pending' }))).toBe(`take from ${holder('a')}`)
   })
 
   it('lets older ones that wait go first, by creation time and then UID', () => {

@@ -26,13 +26,13 @@ export type Claim =
 
 /**
  * Whether an operation may take the cluster lock now. A lock never expires by time: it is taken over from a holder that was deleted, completed, was
- * cancelled, or is paused on a failed step, and from nobody else. Of those who wait, one that has machines open (its Lease was deleted by hand) goes
+ * cancelled, or is paused on a failed step, and from nobody else; who is none of ours is named and left alone. Of those who wait, one that has machines open (its Lease was deleted by hand) goes
  * first, and then the oldest.
  */
 export const claim = (operation: TalosOperation, world: World): Claim => {
   const { lock } = world
   if (lock && lock.holder !== '') {
-    const keeps = holderKeeps(lock.holder, lock.annotations[ANNOTATION.holderUid], world)
+    const keeps = holderKeeps(lock, world)
     if (keeps)
       return {
         may: 'wait',
@@ -54,18 +54,38 @@ export const claim = (operation: TalosOperation, world: World): Claim => {
   return { may: 'take', from: lock?.holder || undefined }
 }
 
-/** The operation that a holder names, if it is one of ours. */
-export const heldOperation = (holder: string): { readonly namespace: string; readonly name: string } | undefined => {
-  const [, namespace, name] = new RegExp(`^${CONTROLLER}/op/([^/]+)/([^/]+)$`).exec(holder) ?? []
-  return namespace !== undefined && name !== undefined ? { namespace, name } : undefined
+/** Who may hold the lock: an operation, a control plane that joins or is removed (its TalosMachine), or the Helm Job that follows the cluster's CNI. */
+export type Holder = { readonly sort: 'op' | 'machine' | 'cni'; readonly namespace: string; readonly name: string }
+
+/** Whom a holder identity names, if it is one of ours. */
+export const holderNamed = (identity: string): Holder | undefined => {
+  const [, sort, namespace, name] = new RegExp(`^${CONTROLLER}/(op|machine|cni)/([^/]+)/([^/]+)$`).exec(identity) ?? []
+  return sort !== undefined && namespace !== undefined && name !== undefined ? { sort: sort as Holder['sort'], namespace, name } : undefined
+}
+
+/** The operation that a holder identity names, if it is one. */
+export const heldOperation = (identity: string): Holder | undefined => {
+  const holder = holderNamed(identity)
+  return holder?.sort === 'op' ? holder : undefined
 }
 
 /** Why the holder keeps the lock, or undefined when it may be taken over. */
-const holderKeeps = (holder: string, uid: string | undefined, world: World): string | undefined => {
-  const key = heldOperation(holder)
-  if (!key) return 'it is not one of our operations, so it is left alone'
-  const op = world.others.find(o => o.metadata.namespace === key.namespace && o.metadata.name === key.name)
-  if (!op || op.metadata.uid !== uid) return undefined
+const holderKeeps = (lock: Lease, world: World): string | undefined => {
+  const holder = holderNamed(lock.holder)
+  if (!holder) return 'it is none of ours, so it is left alone'
+  const uid = lock.annotations[ANNOTATION.holderUid]
+  const isNamed = ({ metadata }: Pick<TalosOperation, 'metadata'>): boolean =>
+    metadata.namespace === holder.namespace && metadata.name === holder.name
+  if (holder.sort === 'op') return operationKeeps(world.others.find(isNamed), uid, lock.holder)
+  // They give it back themselves when they are done; only what is gone cannot.
+  const object = holder.sort === 'machine' ? world.machines.find(isNamed) : [world.cluster].find(isNamed)
+  if (!object || (uid !== undefined && object.metadata.uid !== uid)) return undefined
+  return holder.sort === 'machine' ? 'that control plane joins or is removed' : 'the Job of the CNI is at work'
+}
+
+/** The UID is the identity. Where a hand has taken it off the Lease, the operation itself says whether it holds the lock. */
+const operationKeeps = (op: TalosOperation | undefined, uid: string | undefined, identity: string): string | undefined => {
+  if (!op || (uid === undefined ? op.status.lock?.holder !== identity : op.metadata.uid !== uid)) return undefined
   const { status, spec } = op
   if (isFinished(status.phase)) return undefined
   if (spec.paused) return 'its operator paused it'

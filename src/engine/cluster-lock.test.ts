@@ -4,6 +4,7 @@ import type { RestartStory } from '../storm/restart-story.ts'
 import { MINUTE, holderOf, restartStory } from '../storm/restart-story.ts'
 import { CLUSTER, NAMESPACE } from '../storm/story.ts'
 import { RESOURCE } from '../world/objects.ts'
+import { ICHOR } from '../world/ports/home.ts'
 
 /** The open machines of all operations, looked at whenever anything happens in the world. */
 const mostOpenAtOnce = (story: RestartStory, names: readonly string[]): { readonly most: () => number } => {
@@ -109,6 +110,100 @@ describe('the cluster lock', () => {
     expect(story.events('a').join('\n')).toContain('LockTakenOver')
   })
 
+  const lock = (story: RestartStory) => {
+    const found = story.world.store.get(RESOURCE.leases, NAMESPACE, leaseName(CLUSTER))
+    if (!found) throw new Error('no Lease')
+    return found
+  }
+  const held = (story: RestartStory, holderIdentity: string, uid: string) =>
+    story.world.store.create(RESOURCE.leases, {
+      apiVersion: 'coordination.k8s.io/v1',
+      kind: 'Lease',
+      metadata: { name: leaseName(CLUSTER), namespace: NAMESPACE, annotations: { [ANNOTATION.holderUid]: uid } },
+      spec: { holderIdentity, leaseDurationSeconds: 1, leaseTransitions: 3 },
+    })
+
+  it.each([
+    ['a control plane that joins', ICHOR.machines, 'machine', 'that control plane joins or is removed'],
+    ['the Job of the CNI', ICHOR.clusters, 'cni', 'the Job of the CNI is at work'],
+  ])('is honoured in the hands of %s, until it gives it back', async (_, resource, sort, words) => {
+    const story = await restartStory()
+    const object = story.world.store.list(resource, NAMESPACE).items[0]
+    const holder = `ichor-controller/${sort}/${NAMESPACE}/${object?.metadata.name}`
+    held(story, holder, object?.metadata.uid ?? '')
+    story.restart('a')
+    await story.pass(60 * MINUTE)
+    expect(story.status('a')).toMatchObject({ failureReason: 'ClusterLockHeld', lock: { holder } })
+    expect(story.status('a').message).toContain(`${holder}: ${words}`)
+    const lease = lock(story)
+    story.world.store.update(RESOURCE.leases, { ...lease, spec: { ...(lease['spec'] as object), holderIdentity: '' } })
+    await story.untilDone('a')
+  })
+
+  it('is taken over from a control plane that was deleted while it joined', async () => {
+    const story = await restartStory()
+    const holder = `ichor-controller/machine/${NAMESPACE}/cp-9`
+    held(story, holder, 'uid-of-cp-9')
+    story.restart('a')
+    await story.untilDone('a')
+    expect(story.events('a').join('\n')).toContain(`LockTakenOver: Took the cluster lock over from ${holder}.`)
+  })
+
+  it.each([
+    ['paused', (story: RestartStory) => story.edit('a', { spec: { paused: true } }), 'Paused'],
+    ['cancelled', (story: RestartStory) => story.edit('a', { spec: { cancelled: true } }), 'Cancelled'],
+  ])('is taken again to finish a machine when the Lease is deleted by hand and the operation is %s', async (_, stop, phase) => {
+    const story = await restartStory()
+    story.restart('a')
+    await story.until('the installer runs', () => story.world.journal.of('install-began').length === 1)
+    stop(story)
+    await story.pass(1000)
+    story.world.store.remove(RESOURCE.leases, NAMESPACE, leaseName(CLUSTER))
+    await story.until('it has stopped', () => story.status('a').phase === phase, 20 * MINUTE)
+    expect(story.target('a', 'cp-1')?.phase).toBe('Completed')
+    expect(story.world.journal.of('reboot-requested').map(e => e.machine)).toEqual(['cp-1'])
+    await story.pass(MINUTE)
+    expect(story.holder()).toBe(phase === 'Paused' ? holderOf('a') : '')
+  })
+
+  it('is not taken from a holder at work when a hand has taken its UID off the Lease', async () => {
+    const story = await restartStory()
+    story.restart('a', { minReadySeconds: 600 })
+    await story.until('a soaks', () => story.target('a', 'cp-1')?.step === 'soak')
+    story.restart('b')
+    await story.until('b waits', () => story.status('b').failureReason === 'ClusterLockHeld')
+    const lease = lock(story)
+    story.world.store.update(RESOURCE.leases, { ...lease, metadata: { ...lease.metadata, annotations: {} } })
+    const watched = mostOpenAtOnce(story, ['a', 'b'])
+    await story.untilDone('a', 'b')
+    expect(watched.most()).toBe(1)
+    expect(story.events('b').filter(e => e.startsWith('LockTakenOver'))).toEqual([])
+  })
+
+  it('goes with its namespace: nothing acts any more, and what is created there afterwards starts anew', async () => {
+    const story = await restartStory()
+    story.restart('a')
+    await story.until('the installer runs', () => story.world.journal.of('install-began').length === 1)
+    const { store } = story.world
+    const all = [ICHOR.operations, ICHOR.machines, RESOURCE.leases].flatMap(r => store.list(r, NAMESPACE).items.map(o => [r, o] as const))
+    const [cluster] = store.list(ICHOR.clusters, NAMESPACE).items
+    if (!cluster) throw new Error('no TalosCluster')
+    for (const [resource, object] of [...all, [ICHOR.clusters, cluster] as const]) {
+      store.remove(resource, NAMESPACE, object.metadata.name)
+      // As an administrator does whose namespace does not go away.
+      const left = store.get(resource, NAMESPACE, object.metadata.name)
+      if (left) store.update(resource, { ...left, metadata: { ...left.metadata, finalizers: [] } })
+    }
+    await story.pass(30 * MINUTE)
+    expect(story.world.journal.of('reboot-requested')).toEqual([])
+    const { name, namespace } = cluster.metadata
+    store.create(ICHOR.clusters, { ...cluster, metadata: { name, namespace: namespace ?? '' } })
+    await story.until('machines are discovered', () => store.list(ICHOR.machines, NAMESPACE).items.filter(m => m['status']).length === 2)
+    story.restart('a')
+    await story.untilDone('a')
+    expect(story.world.journal.of('reboot-requested').map(e => e.machine)).toEqual(['cp-1', 'wk-1'])
+  })
+
   it('is left alone in foreign hands, however old', async () => {
     const story = await restartStory()
     const metadata = { name: leaseName(CLUSTER), namespace: NAMESPACE }
@@ -117,7 +212,7 @@ describe('the cluster lock', () => {
     story.restart('a')
     await story.pass(60 * MINUTE)
     expect(story.status('a').failureReason).toBe('ClusterLockHeld')
-    expect(story.operation('a')?.status.message).toContain('somebody-else: it is not one of our operations, so it is left alone')
+    expect(story.operation('a')?.status.message).toContain('somebody-else: it is none of ours, so it is left alone')
     story.world.store.remove(RESOURCE.leases, NAMESPACE, leaseName(CLUSTER))
     await story.until('a is done', () => story.status('a').phase === 'Completed')
   })
@@ -141,8 +236,7 @@ describe('the cluster lock', () => {
     const story = await restartStory()
     story.restart('a')
     await story.until('the installer runs', () => story.world.journal.of('install-began').length === 1)
-    const lease = story.world.store.get(RESOURCE.leases, NAMESPACE, leaseName(CLUSTER))
-    if (!lease) throw new Error('no Lease')
+    const lease = lock(story)
     story.world.store.update(RESOURCE.leases, {
       ...lease,
       metadata: { ...lease.metadata, annotations: {} },

@@ -41,8 +41,10 @@ export const takeLock = (
     : home.createLease({ namespace: operation.metadata.namespace, name: leaseName(cluster) }, write)
 }
 
-export const releaseLock = (home: Home, clock: Clock, lease: Lease): Promise<Result<Lease>> => {
-  const { [ANNOTATION.holderUid]: _, ...annotations } = lease.annotations
+/** `deeds`: what is remembered of what its holder did. */
+export const releaseLock = (home: Home, clock: Clock, lease: Lease, deeds?: string): Promise<Result<Lease>> => {
+  const { [ANNOTATION.holderUid]: _, ...others } = lease.annotations
+  const annotations = deeds === undefined ? others : { ...others, [ANNOTATION.deeds]: deeds }
   const time = microTime(clock.now())
   return home.replaceLease(lease, { ...lease, holder: '', acquireTime: time, renewTime: time, annotations })
 }

@@ -1,7 +1,7 @@
 import type { TalosOperation } from '../api/talos-operation.ts'
 import type { TalosCluster } from '../api/talos-cluster.ts'
 import type { TalosMachine } from '../api/talos-machine.ts'
-import { heldOperation, isHeldBy } from '../core/lock-claim.ts'
+import { holderNamed, isHeldBy } from '../core/lock-claim.ts'
 import type { Timing } from '../core/timing.ts'
 import type { Facts, Need, RunningAct, World } from '../core/world.ts'
 import { NO_FACTS, isKnown, serviceKey } from '../core/world.ts'
@@ -39,38 +39,49 @@ export const observe = async (
   if (!lock.ok) return lock
   // Who has the lock, checked under it, asks about nobody else.
   const isAlone = isHeldBy(lock.value, operation) && operation.status.preflight?.underLock === true
-  const others = isAlone ? ok([]) : await othersOf(home, operation, lock.value)
+  const others = isAlone ? ok([]) : await home.operations(namespace)
   if (!others.ok) return others
+  const fresh = await withHolder(home, operation, lock.value, { cluster, machines: machines.value, others: others.value })
+  if (!fresh.ok) return fresh
   return ok({
     now: clock.now(),
     timing,
-    cluster,
-    machines: machines.value.toSorted(controlPlanesFirst),
+    cluster: fresh.value.cluster,
+    machines: fresh.value.machines.toSorted(controlPlanesFirst),
     lock: lock.value,
-    others: others.value,
+    others: fresh.value.others.filter(o => o.metadata.uid !== operation.metadata.uid && o.spec.clusterRef.name === cluster.metadata.name),
     self,
     running,
     facts: NO_FACTS,
   })
 }
 
+type Listed = Pick<World, 'cluster' | 'machines' | 'others'>
+
 /**
- * The other operations of the cluster. A list may be old, so the one that holds the lock is read by itself, and after the Lease: nobody takes the lock
- * from a holder that only looked as if it had failed.
+ * A list may be old, so whoever else holds the lock is read by itself, and after the Lease: nobody takes the lock from a holder that only looked as if it
+ * had failed, or was not yet there.
  */
-const othersOf = async (home: Home, operation: TalosOperation, lock: Lease | undefined): Promise<Result<readonly TalosOperation[]>> => {
-  const { namespace, uid } = operation.metadata
-  const listed = await home.operations(namespace)
-  if (!listed.ok) return listed
-  const key = lock && !isHeldBy(lock, operation) ? heldOperation(lock.holder) : undefined
-  const holder = key && (await home.operation(key))
-  if (holder && !holder.ok && holder.fault.kind !== 'notFound') return holder
-  const all = key ? listed.value.filter(o => o.metadata.namespace !== key.namespace || o.metadata.name !== key.name) : listed.value
-  return ok(
-    [...all, ...(holder?.ok ? [holder.value] : [])].filter(
-      o => o.metadata.uid !== uid && o.spec.clusterRef.name === operation.spec.clusterRef.name,
-    ),
-  )
+const withHolder = async (home: Home, operation: TalosOperation, lock: Lease | undefined, listed: Listed): Promise<Result<Listed>> => {
+  const holder = lock && !isHeldBy(lock, operation) ? holderNamed(lock.holder) : undefined
+  if (!holder) return ok(listed)
+  const isAnother = ({ metadata }: Pick<TalosOperation, 'metadata'>): boolean =>
+    metadata.namespace !== holder.namespace || metadata.name !== holder.name
+  const read = async <T>(asked: Promise<Result<T>>, use: (found: readonly T[]) => Listed): Promise<Result<Listed>> => {
+    const found = await asked
+    return found.ok ? ok(use([found.value])) : found.fault.kind === 'notFound' ? ok(use([])) : found
+  }
+  switch (holder.sort) {
+    case 'op':
+      return read(home.operation(holder), found => ({ ...listed, others: [...listed.others.filter(isAnother), ...found] }))
+    case 'machine':
+      return read(home.machine(holder), found => ({
+        ...listed,
+        machines: [...listed.machines.filter(isAnother), ...found.filter(m => m.spec.clusterRef.name === operation.spec.clusterRef.name)],
+      }))
+    case 'cni':
+      return read(home.cluster(holder), ([found]) => ({ ...listed, cluster: found && !isAnother(listed.cluster) ? found : listed.cluster }))
+  }
 }
 
 /** By role, then by name: a list out of a cache comes in any order, and what is said of machines must not change with it. */

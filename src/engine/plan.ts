@@ -3,6 +3,7 @@ import { operationHolder } from '../api/names.ts'
 import { targetNeeds } from '../core/advance.ts'
 import type { Candidate, Checked, Kind, PlannedMachine, Refusal } from '../core/kind.ts'
 import { stagesOf } from '../core/stages.ts'
+import { repeated } from '../core/repeated.ts'
 import { unfinishedByOthers } from '../core/unfinished.ts'
 import type { Need, View, World } from '../core/world.ts'
 import type { Role } from '../api/talos-machine.ts'
@@ -75,7 +76,7 @@ export const planOperation = async (
     cluster: spec.clusterRef.name,
     kind: kind.name,
     found: checked.found,
-    refusals: [...checked.refusals, ...unfinishedByOthers(operation, world)],
+    refusals: [...checked.refusals, ...unfinishedByOthers(operation, world), ...repeated(kind, operation, world)],
     notes: checked.notes,
     order,
     ...(lock && lock.holder !== '' && lock.holder !== operationHolder(namespace, name) ? { holder: lock.holder } : {}),

@@ -49,6 +49,7 @@ export type Home = {
   /** From the server, never from a cache: what an operation decides on is what is there. */
   readonly operation: (key: Key) => Promise<Result<TalosOperation>>
   readonly cluster: (key: Key) => Promise<Result<TalosCluster>>
+  readonly machine: (key: Key) => Promise<Result<TalosMachine>>
   readonly lease: (key: Key) => Promise<Result<Lease>>
   /** The data of a Secret, decoded. */
   readonly secret: (key: Key) => Promise<Result<Readonly<Record<string, Uint8Array>>>>

@@ -6,7 +6,8 @@ export type ServiceFacts = {
   readonly id: string
   /** As Talos says it, `Running`. */
   readonly state: string
-  readonly healthy: boolean
+  /** unknown: it has no health check, or none was made yet. */
+  readonly health: 'healthy' | 'unhealthy' | 'unknown'
   /** When it began to run last, by the clock of its machine, in milliseconds since 1970; absent where it does not run, or began longer ago than Talos remembers. */
   readonly startedAt?: number
 }

@@ -73,7 +73,7 @@ export const drawPlan = (wish: Wish): Plan => {
   const strikes = chosen.flatMap(family =>
     family === 'gitops'
       ? [troubles[family].draw(prospect)]
-      : Array.from({ length: random.between(1, 4) }, () => troubles[family].draw(prospect)),
+      : Array.from({ length: random.between(1, family === 'people' ? 8 : 4) }, () => troubles[family].draw(prospect)),
   )
   return {
     seed: wish.seed,

@@ -12,6 +12,24 @@ const envelope = (random: Random, shape: Shape): Readonly<Record<string, unknown
   timeouts: { reboot: random.pick(['10m', '30m']) },
 })
 
+const drawNode: Draw = (random, shape) => {
+  const isMember = random.chance(0.6) || shape.workers === 0
+  const machine = isMember ? `cp-${random.between(1, shape.controlPlanes)}` : `wk-${random.between(1, shape.workers)}`
+  const etcdActions = isMember ? ['etcd-defrag', ...(shape.controlPlanes > 1 ? ['forfeit-leadership'] : [])] : []
+  const action = random.pick(['reboot', 'reboot', 'shutdown', 'restart-service', 'reset', ...etcdActions])
+  return {
+    kind: 'node',
+    ...envelope(random, shape),
+    node: {
+      machine,
+      action,
+      ...(action === 'reboot' && random.chance(0.3) ? { mode: 'powercycle' } : {}),
+      ...(action === 'restart-service' ? { service: 'kubelet' } : {}),
+      ...(action === 'reset' ? { rebootAfter: random.chance(0.5), wipe: random.pick(['state', 'disk']) } : {}),
+    },
+  }
+}
+
 /** What an operation of each kind asks for. */
 const draws: Readonly<Record<string, Draw>> = {
   talos: (random, shape, to) => ({
@@ -19,6 +37,7 @@ const draws: Readonly<Record<string, Draw>> = {
     ...envelope(random, shape),
     talos: { version: to, ...(random.chance(0.2) ? { rebootMode: 'powercycle' } : {}) },
   }),
+  node: drawNode,
 }
 
 /** The kinds that storms know how to ask for. */

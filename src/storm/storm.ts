@@ -134,11 +134,12 @@ const mend = async (stage: Stage, pass: (ms: number) => Promise<void>, isOver: (
     if (replica.isFrozen) replica.process.thaw()
     replica.isFrozen = false
   }
-  const { store } = stage.story.world
+  const { world } = stage.story
+  const isAllWell = (): boolean =>
+    world.machines.every(m => m.config === '' || (world.isUp(m) && world.store.get('nodes', '', m.name) !== undefined))
   for (let round = 0; round < 12 && !isOver(); round++) {
     mendMachines(stage)
-    const { world } = stage.story
-    if (round > 0 && world.machines.every(m => world.isUp(m)) && store.list('nodes').items.length === world.machines.length) return
+    if (round > 0 && isAllWell()) return
     await pass(MINUTE)
   }
 }

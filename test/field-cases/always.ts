@@ -28,8 +28,16 @@ export type Allowed = {
 }
 
 /** Acts of ours that take something away from somebody. */
-const TAKES = new Set(['reboot-requested', 'upgrade-requested', 'install-began', 'forfeit'])
-const FENCED = new Set(['install', 'reboot', 'upgrade', 'forfeitLeadership', 'cordon', 'evict', 'deletePod'])
+const TAKES = new Set([
+  ...['reboot-requested', 'upgrade-requested', 'install-began', 'forfeit'],
+  ...['shutdown-requested', 'reset-requested', 'service-restart', 'etcd-defragmented'],
+])
+/** Those after which nothing of it answers any more. */
+const ENDS = new Set(['reboot-requested', 'upgrade-requested', 'shutdown-requested', 'reset-requested'])
+const FENCED = new Set([
+  ...['install', 'reboot', 'upgrade', 'forfeitLeadership', 'cordon', 'evict', 'deletePod', 'deleteNode'],
+  ...['shutdown', 'reset', 'restartService', 'defragment', 'disarmAlarms', 'leaveEtcd', 'removeMember'],
+])
 const MOST_BYTES = 64 * 1024
 
 export type Watch = {
@@ -54,7 +62,8 @@ export const watchAlways = (story: Story, allowed: Allowed, self?: string): Watc
   const begin = world.schedule.now()
   const tries = allowed.attempts ?? 1
 
-  const isServing = (m: Machine): boolean => world.isUp(m) && m.staticPods && world.etcd.isConnected(world.member(m.index))
+  const isServing = (m: Machine): boolean => world.isUp(m) && m.staticPods && isConnected(world.etcd.memberOf(m))
+  const isConnected = (member: ReturnType<typeof world.etcd.memberOf>): boolean => member !== undefined && world.etcd.isConnected(member)
   const controlPlanesAway = (): readonly string[] => world.machines.filter(m => m.role === 'controlplane' && !isServing(m)).map(m => m.name)
 
   const atMostOneAway = (): void => {
@@ -88,7 +97,7 @@ export const watchAlways = (story: Story, allowed: Allowed, self?: string): Watc
       const others = controlPlanesAway().filter(other => other !== name)
       if (others.length > 0) object(`${what} on ${name} while ${others.join(', ')} was away`)
     }
-    if ((what === 'reboot-requested' || what === 'upgrade-requested') && !allowed.undrained) {
+    if (ENDS.has(what) && !allowed.undrained) {
       const left = podsOn(name).filter(pod => pod !== self)
       if (left.length > 0) object(`${what} on ${name} with pods still on it: ${left.join(', ')}`)
       const attached = world.store.list(RESOURCE.attachments).items.filter(v => (v.spec as { nodeName: string }).nodeName === name)
@@ -184,7 +193,9 @@ export const watchAlways = (story: Story, allowed: Allowed, self?: string): Watc
   }
 
   const completed = (status: OperationStatus, operation: KubeObject): void => {
-    const { version } = (operation.spec as { talos: { version: string } }).talos
+    const { talos } = operation.spec as { talos?: { version: string } }
+    if (!talos) return
+    const { version } = talos
     for (const target of status.machines ?? []) {
       const machine = world.machines.find(m => m.name === target.node || m.hostname === target.hostname)
       const runs = machine?.disk.slots[machine.disk.booted]?.version

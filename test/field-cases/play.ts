@@ -23,7 +23,7 @@ export type Run = Story &
 export type Case = {
   readonly cluster?: StoryOptions
   /** The rest of `spec`, besides the kind. */
-  readonly spec: { readonly talos: Readonly<Record<string, unknown>> } & Readonly<Record<string, unknown>>
+  readonly spec: Readonly<Partial<Record<'talos' | 'node', Readonly<Record<string, unknown>>>>> & Readonly<Record<string, unknown>>
   readonly allowed?: Allowed
   /** Before the operation is created, with the machines discovered. */
   readonly arrange?: (run: Run) => void | Promise<void>
@@ -87,7 +87,7 @@ export const play = async (told: Case, death?: number): Promise<Played & { reado
   await told.arrange?.(run)
   const before = changesBy(story)
   if (death !== undefined) kill(run, death)
-  story.create({ name: NAME, spec: { kind: 'talos', ...told.spec } })
+  story.create({ name: NAME, spec: { kind: told.spec.node ? 'node' : 'talos', ...told.spec } })
   await (told.drive ?? (() => settled()))(run)
   const wrong = watch.verdict()
   if (wrong.length > 0) throw new Error(`${death === undefined ? '' : `killed at change ${death}: `}${wrong.join('\n')}\n${story.tell()}`)
@@ -100,7 +100,8 @@ const CHANGES = new Set(
   ['writeOperationStatus', 'changeOperation', 'createLease', 'replaceLease', 'event', 'writeMachineStatus', 'writeClusterStatus']
     .map(name => `home.${name}`)
     .concat(['pull', 'install', 'upgrade', 'reboot', 'forfeitLeadership', 'setInstallImage'].map(name => `talos.${name}`))
-    .concat(['cordon', 'uncordon', 'unmark', 'evict', 'deletePod'].map(name => `kube.${name}`)),
+    .concat(['shutdown', 'reset', 'restartService', 'defragment', 'disarmAlarms', 'leaveEtcd', 'removeMember'].map(name => `talos.${name}`))
+    .concat(['cordon', 'uncordon', 'unmark', 'evict', 'deletePod', 'deleteNode'].map(name => `kube.${name}`)),
 )
 
 const endOf = ({ world, status }: Run): End => {

@@ -2,6 +2,7 @@ import { ANNOTATION, LABEL } from '../../src/api/names.ts'
 import { stopKubelet } from '../../src/world/down.ts'
 import { ICHOR } from '../../src/world/ports/home.ts'
 import { requestReboot } from '../../src/world/reboot.ts'
+import { nodeStories } from './node-cases.ts'
 import type { Case, Run } from '../field-cases/play.ts'
 
 export type Told = Case & { readonly title: string }
@@ -47,6 +48,8 @@ const rebootByHand = (run: Run, name: string): void =>
   run.byHand(() => void requestReboot(run.world.site, run.world.machine(name), 'default'))
 
 export const stories: Readonly<Record<string, Told>> = {
+  ...nodeStories,
+
   happy: { title: 'Three control planes and two workers go to the next patch.', spec: { talos } },
 
   legacy: {

@@ -197,12 +197,12 @@ export const sabotages: readonly Sabotage[] = [
   },
   {
     name: 'close-before-it-is-back',
-    file: `${STEPS}/coming-back.ts`,
-    find: `  done: isBackAsNode,`,
-    replace: `  done: () => YES,`,
+    file: 'src/kinds/talos/after-restart.ts',
+    find: `[verify, nodeReady, apiServer, settled, uncordon, recordImage, soak]`,
+    replace: `[uncordon, recordImage]`,
     caughtBy: 'closed-only-when-back',
     kind: 'talos',
-    faults: ['reboot'],
+    faults: ['watch'],
     seed: 1,
   },
   {

@@ -149,6 +149,7 @@ export const openHome = (options: HomeOptions): OpenHome => {
   return {
     operation: key => read(RESOURCE.talosOperation, key, operationOf),
     cluster: key => read(RESOURCE.talosCluster, key, clusterOf),
+    machine: key => read(RESOURCE.talosMachine, key, machineOf),
     lease: key => read(RESOURCE.lease, key, leaseOf),
     secret: key => read(RESOURCE.secret, key, secretDataOf),
 

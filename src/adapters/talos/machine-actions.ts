@@ -65,7 +65,7 @@ async function readService(calls: Calls, address: string, id: string): Promise<R
   return ok({
     id,
     state: found.state,
-    healthy: found.health?.healthy === true && !found.health.unknown,
+    health: !found.health || found.health.unknown ? 'unknown' : found.health.healthy ? 'healthy' : 'unhealthy',
     ...(startedAt === undefined ? {} : { startedAt }),
   })
 }

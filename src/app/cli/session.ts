@@ -131,6 +131,15 @@ export const whoAmI = async ({ api, user }: Session): Promise<string> => {
   return typeof name === 'string' && name !== '' ? name : user
 }
 
+/** Asks for a name to be typed, for what destroys something. `given` is what a flag said; it has to be that very name. */
+export const confirmName = async (terminal: Terminal, what: string, name: string, given: string | undefined): Promise<void> => {
+  if (given === name) return
+  if (given !== undefined) throw new Stop('usage', `--confirm ${JSON.stringify(given)} is not ${name}. Nothing was done.`)
+  if (!terminal.canAsk) throw new Stop('usage', `Nobody can be asked here: add --confirm ${name}. Nothing was done.`)
+  const answer = (await terminal.ask(`${what} Type ${name} to go on: `)).trim()
+  if (answer !== name) throw new Stop('usage', 'not confirmed. Nothing was done.')
+}
+
 /** Asks; only y and yes are a yes. Where nobody can be asked, says which flag answers. */
 export const confirm = async (terminal: Terminal, question: string, isAnswered: boolean | undefined): Promise<void> => {
   if (isAnswered) return

@@ -72,7 +72,7 @@ export type Bench = {
   readonly lose: (why: string) => void
 }
 
-export const bench = (): Bench => {
+export const bench = (kinds: readonly KindBlock[] = [testKind]): Bench => {
   const objects = new Map<string, KubeObject>()
   const faults: Bench['faults'] = new Map()
   const watchers = new Set<{ plural: string; namespace: string; name: string; notify: (sight: Sight) => void }>()
@@ -226,7 +226,7 @@ export const bench = (): Bench => {
           terminal,
           calledAs: 'ichor',
           version: '0.1.0',
-          kinds: [testKind],
+          kinds,
           connect: () => Promise.resolve({ api, server: 'https://10.0.0.1:6443', namespace: undefined, user: 'admin@home' }),
           plan: () => Promise.resolve(self.plan ? ok(self.plan) : failed('forbidden', 'secrets "home-talosconfig" is forbidden')),
           probe: () => Promise.resolve(self.probed),

@@ -91,7 +91,7 @@ describe('turn', () => {
       'wk-2',
       [...done, target('wk-2', 'Pending')],
       { nodes: { 'wk-1': node('wk-1', { ready: false }) } },
-      'wk-1-aaaaa not ready, and maxUnavailable allows 1',
+      'wk-1 not ready, and maxUnavailable allows 1',
     ],
     ['it is away itself', 'wk-1', [...done, target('wk-1', 'Pending')], { nodes: { 'wk-1': node('wk-1', { ready: false }) } }, 'yes'],
     [

@@ -4,10 +4,11 @@ import type { TalosMachine } from '../../api/talos-machine.ts'
 import type { Candidate, Opening, Stage, Verdict } from '../../core/kind.ts'
 import { YES, wait } from '../../core/kind.ts'
 import { openTargets, targetsOf } from '../../core/ledger.ts'
-import { holdOf, rolloutOrder, workerQuota } from '../../core/rollout-order.ts'
+import { holdOf, rolloutOrder } from '../../core/rollout-order.ts'
 import type { Candidate as OrderCandidate } from '../../core/rollout-order.ts'
 import { etcdLeader } from '../../core/machine-steps/etcd.ts'
 import { candidateOf, drainGoal } from '../../core/machine-steps/target.ts'
+import { workerTurn } from '../../core/machine-steps/turn.ts'
 import { sameSchematic } from '../../core/talos-image.ts'
 import { compareVersions, parseVersion } from '../../core/versions.ts'
 import type { Need, View, World } from '../../core/world.ts'
@@ -62,39 +63,15 @@ const order = (operation: TalosOperation, world: World): readonly Candidate[] =>
 }
 
 /** All control planes before any worker, and strictly one at a time; then workers, as many as `maxUnavailable` leaves. */
-const turn = ({ operation, target, world }: View): Verdict => {
+const turn = (view: View): Verdict => {
+  const { operation, target } = view
   const targets = targetsOf(operation.status)
   const open = openTargets(operation.status)
   const controlPlane = targets.find(t => t.role === 'controlplane' && (t.phase === 'Running' || t.phase === 'Failed'))
   if (controlPlane) return wait(`control plane ${controlPlane.hostname ?? controlPlane.name} is not done`)
   if (target.role === 'controlplane') return open.length > 0 ? wait('another machine is open') : YES
   if (targets.some(t => t.role === 'controlplane' && t.phase === 'Pending')) return wait('control planes go first')
-  const nodes = nodeFacts(world)
-  if (!nodes.ok) return wait(`the Kubernetes API does not answer: ${nodes.fault.message}`)
-  const closed = new Set(targets.filter(t => t.phase === 'Completed').map(t => t.name))
-  const known = new Set(world.machines.map(m => m.metadata.name))
-  const quota = workerQuota({
-    workers: [
-      ...world.machines
-        .filter(m => m.spec.role === 'worker')
-        .map(m => ({
-          name: m.metadata.name,
-          ...(m.status.nodeName ? { node: m.status.nodeName } : {}),
-          // What discovery wrote may be half a minute old; a machine that we closed ourselves was seen running after that.
-          running: closed.has(m.metadata.name) || m.status.conditions?.find(c => c.type === 'Ready')?.status === 'True',
-        })),
-      // A machine that is worked on is away, also while its TalosMachine is not there: somebody deleted it, and it is discovered anew.
-      ...open.filter(t => !known.has(t.name)).map(t => ({ name: t.name, running: false })),
-    ],
-    nodes: nodes.value,
-    open: open.map(t => t.name),
-    maxUnavailable: operation.spec.maxUnavailable,
-  })
-  return quota.mayOpen(target.name)
-    ? YES
-    : quota.unready.length > 0
-      ? wait(`${quota.unready.join(', ')} not ready, and maxUnavailable allows ${quota.limit}`, 'NodeNotReady')
-      : wait(`maxUnavailable allows ${quota.limit}`)
+  return workerTurn(view)
 }
 
 const isLegacy = (facts: MachineFacts, version: string): boolean =>

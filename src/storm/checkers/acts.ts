@@ -122,6 +122,9 @@ const FENCED = new Set([
   'reset',
   'restartService',
   'defragment',
+  'leaveEtcd',
+  'removeMember',
+  'disarmAlarms',
 ])
 /** How long after its last look a holder may not know that it is none any more: shorter than the leaders' lease. */
 const BLIND_MS = 12_000

@@ -27,7 +27,7 @@ export const fairWeatherEnd: Checker = {
     return () => {
       const isRefusedRightly = stage
         .operations()
-        .some(o => o.status.failureReason === 'PreflightRefused' && lacksAcknowledgement(o, stage.plan))
+        .some(o => o.status.failureReason === 'PreflightRefused' && (stage.plan.kind === 'node' || lacksAcknowledgement(o, stage.plan)))
       if (isRefusedRightly) return
       for (const { metadata, status } of stage.operations())
         if (status.phase !== 'Completed') object(`${metadata.name} is ${status.phase}: ${status.failureReason ?? ''} ${status.message}`)

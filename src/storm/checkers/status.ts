@@ -64,14 +64,17 @@ export const doneIsDone: Checker = {
   kinds: ['talos'],
   post: (scene, object) =>
     scene.onOperation(({ before, after }) => {
-      if (after?.status.phase !== 'Completed' || before?.status.phase === 'Completed') return
+      if (!after) return
       const { version } = after.spec['talos'] as { version: string }
+      const isEnd = after.status.phase === 'Completed' && before?.status.phase !== 'Completed'
       for (const target of after.status.machines ?? []) {
-        if (target.phase !== 'Completed' && target.phase !== 'Skipped') object(`completed, and ${target.hostname} is ${target.phase}`)
-        const machine = scene.machineOf(target)
+        if (isEnd && target.phase !== 'Completed' && target.phase !== 'Skipped')
+          object(`completed, and ${target.hostname} is ${target.phase}`)
+        const isClosed = before?.status.machines?.find(t => t.name === target.name)?.phase !== 'Completed'
+        const machine = isEnd || isClosed ? scene.machineOf(target) : undefined
         if (target.phase !== 'Completed' || !machine || scene.stage.touchedAt(machine) > scene.now() - 600_000) continue
         const runs = runningSlot(machine.disk).version
-        if (runs !== version) object(`completed, and ${machine.name} runs ${runs}`)
+        if (runs !== version) object(`done, and ${machine.name} runs ${runs}`)
       }
     }),
 }

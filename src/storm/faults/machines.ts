@@ -217,13 +217,16 @@ export const etcd: Trouble<Stage> = {
         world.etcd.elect()
         return
       case 'is sick':
+        if (!world.etcd.memberOf(machine)) return
         world.sicken(machine.name, true)
-        return () => world.sicken(machine.name, false)
+        return () => {
+          if (world.etcd.memberOf(machine)) world.sicken(machine.name, false)
+        }
       case 'does not start':
         world.faults.of(machine).etcdNeverStarts = true
         return () => void (world.faults.of(machine).etcdNeverStarts = false)
       case 'has an alarm':
-        world.etcd.raiseAlarm(world.member(machine.name).id, 'NOSPACE')
+        world.etcd.raiseAlarm(world.etcd.memberOf(machine)?.id ?? '', 'NOSPACE')
         return () => world.etcd.disarm()
       default: {
         const orphan = world.etcd.addMember('gone', 'https://10.5.9.9:2380', undefined)
@@ -236,7 +239,8 @@ export const etcd: Trouble<Stage> = {
 /** Everything that is wrong with machines is put right: by a person with a key to the room. */
 export const mendMachines = (stage: Stage): void => {
   const { world } = stage.story
-  for (const machine of world.machines) {
+  // One that was reset waits for a configuration, which is nobody's to give.
+  for (const machine of world.machines.filter(m => m.config !== '')) {
     Object.assign(world.faults.of(machine), {
       installer: undefined,
       failedBoots: 0,
@@ -254,7 +258,7 @@ export const mendMachines = (stage: Stage): void => {
       const isStuck =
         machine.sequence?.stuck === true || (machine.sequence !== undefined && world.schedule.now() - machine.sequence.since > 1_800_000)
       const isLost = machine.stage === 'running' && world.store.get(RESOURCE.nodes, '', machine.name) === undefined
-      const isDumb = machine.powered && machine.apid && machine.role === 'controlplane' && !world.member(machine.index).running
+      const isDumb = machine.powered && machine.apid && machine.role === 'controlplane' && world.etcd.memberOf(machine)?.running === false
       const hasStaleNode =
         machine.kubelet &&
         (world.store.get(RESOURCE.nodes, '', machine.name)?.status as { nodeInfo?: { bootID?: string } } | undefined)?.nodeInfo?.bootID !==

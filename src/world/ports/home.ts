@@ -162,6 +162,7 @@ export const createHome = (world: World, client: Client, operationDefinition?: R
   return {
     operation: key => get('operation', ICHOR.operations, key, object => read<TalosOperation>(object, operationDefinition)),
     cluster: key => get('cluster', ICHOR.clusters, key, object => read<TalosCluster>(object, talosCluster)),
+    machine: key => get('machine', ICHOR.machines, key, object => read<TalosMachine>(object, talosMachine)),
     lease: key => get('lease', RESOURCE.leases, key, object => ok(readLease(object))),
     secret: key =>
       get('secret', RESOURCE.secrets, key, object =>

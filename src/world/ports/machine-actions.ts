@@ -62,7 +62,7 @@ export const machineActions = (world: World, { call, long, fault, toMaintenance 
         return ok({
           id,
           state: found.state,
-          healthy: found.health === 'healthy',
+          health: found.health,
           ...(startedAt === undefined ? {} : { startedAt }),
         })
       }),

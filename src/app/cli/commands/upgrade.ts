@@ -2,16 +2,16 @@ import { Argument, type Command } from 'commander'
 import { formatDuration } from '../../../api/duration.ts'
 import { ANNOTATION, API_VERSION, LABEL } from '../../../api/names.ts'
 import { isFinished } from '../../../api/phases.ts'
-import type { KindBlock } from '../../../api/talos-operation.ts'
+import type { KindAction, KindBlock } from '../../../api/talos-operation.ts'
 import type { KubeObject } from '../api.ts'
 import { exitCodesText } from '../exit-codes.ts'
 import { envelopeFlags, kindFlags, positionalOf, specOf } from '../kind-flags.ts'
 import type { Output } from '../output.ts'
 import { outputOption, printObject, printValue } from '../output.ts'
 import { isIdle, isRefused, lockLine, mayDifferElsewhere, planLines, refusalTexts } from '../plan-view.ts'
-import { bareName, CLUSTER, OPERATION, qualifiedName } from '../resource-types.ts'
+import { bareName, CLUSTER, MACHINE, OPERATION, qualifiedName } from '../resource-types.ts'
 import type { Answer, Session } from '../session.ts'
-import { confirm, must, notThere, operationOf, whoAmI } from '../session.ts'
+import { confirm, confirmName, must, notThere, operationOf, whoAmI } from '../session.ts'
 import { crdsMissing, faultStop, named, Stop } from '../stop.ts'
 import { timeoutOf } from '../timeout.ts'
 import { watchOperation } from '../watch-operation.ts'
@@ -26,27 +26,54 @@ type StartOptions = {
   readonly wait?: boolean
   readonly timeout?: string
   readonly yes?: boolean
+  readonly confirm?: string
   readonly output: Output
   readonly [flag: string]: unknown
 }
 
-/** The commands that start an operation, one for each kind: `upgrade KIND VERSION` for those with a version, `start KIND` for the others. */
+/**
+ * The commands that start an operation, one for each kind: `upgrade KIND VERSION` for those with a version, `KIND ACTION MACHINE` for those that do one
+ * thing to one machine, `start KIND` for the others.
+ */
 export const startCommands = (shell: Shell): Command[] => {
   const { kinds } = shell.outside
   const upgrade = group('upgrade', 'Upgrade a cluster, a machine at a time')
   const start = group('start', 'Start another kind of operation')
-  for (const kind of kinds) (positionalOf(kind) ? upgrade : start).addCommand(startCommand(shell, kind))
-  return [upgrade, start].filter(({ commands }) => commands.length > 0)
+  const acting = kinds.flatMap(kind => {
+    if (!kind.actions) (positionalOf(kind) ? upgrade : start).addCommand(startCommand(shell, { kind }))
+    return kind.actions ? [actionCommands(shell, kind, kind.actions)] : []
+  })
+  return [upgrade, ...acting, start].filter(({ commands }) => commands.length > 0)
 }
 
-const startCommand = (shell: Shell, kind: KindBlock): Command => {
-  const version = positionalOf(kind)
+const actionCommands = (shell: Shell, kind: KindBlock, actions: readonly KindAction[]): Command => {
   const command = group(kind.name, kind.summary)
+  for (const action of actions) command.addCommand(startCommand(shell, { kind, action }))
+  return command
+}
+
+/** What a command starts. */
+type What = { readonly kind: KindBlock; readonly action?: KindAction }
+
+const startCommand = (shell: Shell, { kind, action }: What): Command => {
+  const version = action ? undefined : positionalOf(kind)
+  const command = group(action?.name ?? kind.name, action?.summary ?? kind.summary)
   if (version) command.addArgument(new Argument('<version>', version.description))
-  for (const { option } of [...kindFlags(kind), ...envelopeFlags(shell.outside.kinds)]) command.addOption(option)
+  if (action) command.addArgument(new Argument('<machine>', 'its TalosMachine or its host name'))
+  const own = kindFlags(kind).filter(({ path: [, field = ''] }) => action === undefined || action.fields.includes(field))
+  for (const {
+    option,
+    path: [, field = ''],
+  } of own)
+    if (action?.needs?.includes(field)) option.makeOptionMandatory()
+  for (const { option } of [...own, ...envelopeFlags(shell.outside.kinds)]) command.addOption(option)
+  if (action?.dangerous) command.option('--confirm <cluster>', "the cluster's name: start without asking for it")
   command
     .option('--cluster <name>', 'the TalosCluster to act on (default: the only one in the namespace)')
-    .option('--name <name>', `name of the operation (default: made of kind${version ? ' and version' : ''})`)
+    .option(
+      '--name <name>',
+      `name of the operation (default: made of ${action ? 'action and machine' : `kind${version ? ' and version' : ''}`})`,
+    )
     .option('--plan', 'only show the checks, the order and what each machine takes away meanwhile; write nothing')
     .option('--no-plan', 'start without planning here first; the controller makes the same checks')
     .option('--wait', 'watch it until it ends; the exit code says how')
@@ -57,18 +84,36 @@ const startCommand = (shell: Shell, kind: KindBlock): Command => {
   withExamples(
     command,
     shell,
-    version
-      ? [
-          `upgrade ${kind.name} v1.13.9 --plan`,
-          `upgrade ${kind.name} v1.13.9 --cluster home --wait`,
-          `upgrade ${kind.name} v1.13.9 --max-unavailable 25% --drain-policy force --yes`,
-        ]
-      : [`start ${kind.name} --plan`, `start ${kind.name} --cluster home --wait`],
+    action
+      ? actionExamples(kind, action)
+      : version
+        ? [
+            `upgrade ${kind.name} v1.13.9 --plan`,
+            `upgrade ${kind.name} v1.13.9 --cluster home --wait`,
+            `upgrade ${kind.name} v1.13.9 --max-unavailable 25% --drain-policy force --yes`,
+          ]
+        : [`start ${kind.name} --plan`, `start ${kind.name} --cluster home --wait`],
   )
-  return works<StartOptions>(command, shell, (session, args, options) => start(session, kind, version ? args[0] : undefined, options))
+  return works<StartOptions>(command, shell, (session, [first], options) => {
+    if (action === undefined) return start(session, { kind }, version ? first : undefined, options)
+    const machine = bareName(MACHINE, first ?? '')
+    return start(session, { kind, action, machine }, undefined, { ...options, machine, action: action.name })
+  })
 }
 
-const start = async (session: Session, kind: KindBlock, version: string | undefined, options: StartOptions): Promise<Answer> => {
+const actionExamples = (kind: KindBlock, action: KindAction): readonly string[] => {
+  const base = `${kind.name} ${action.name} wk-1${(action.needs ?? []).map(field => ` --${field} kubelet`).join('')}`
+  return [`${base} --plan`, `${base} --wait${action.dangerous ? ' --confirm home' : ''}`]
+}
+
+const start = async (
+  session: Session,
+  what: What & { readonly machine?: string },
+  version: string | undefined,
+  options: StartOptions,
+): Promise<Answer> => {
+  const { kind } = what
+  const title = titleOf(what, version)
   const { terminal, api, outside, namespace } = session
   const timeoutMs = timeoutOf(options.timeout)
   // What can be seen without a server first.
@@ -77,7 +122,7 @@ const start = async (session: Session, kind: KindBlock, version: string | undefi
   const cluster = await chosenCluster(session, options.cluster === undefined ? undefined : bareName(CLUSTER, options.cluster))
   const { asked, complete } = specOf(outside.kinds, kind, cluster, version, options)
   if (options.name !== undefined && (await api.get(OPERATION, namespace, options.name)).ok) throw taken(session, options.name)
-  const name = options.name ?? (options.plan ? nameOf(kind, version) : await freeName(session, kind, version))
+  const name = options.name ?? (options.plan ? nameOf(what, version) : await freeName(session, nameOf(what, version)))
 
   const user = await whoAmI(session)
   const object = {
@@ -101,16 +146,12 @@ const start = async (session: Session, kind: KindBlock, version: string | undefi
       const refused = isRefused(result.value, complete.override)
       if (options.plan && (options.output === 'json' || options.output === 'yaml')) await printValue(outside, options.output, result.value)
       else if (refused && !options.plan)
-        throw new Stop(
-          'refused',
-          `the checks refuse ${kind.name}${version ? ` ${version}` : ''} on cluster ${cluster}; nothing was started`,
-          [
-            ...refusalTexts(result.value, complete.override),
-            mayDifferElsewhere(result.value)
-              ? '--no-plan leaves the checks to the controller, which may reach what cannot be reached from here.'
-              : '--plan shows the whole plan.',
-          ],
-        )
+        throw new Stop('refused', `the checks refuse ${title} on cluster ${cluster}; nothing was started`, [
+          ...refusalTexts(result.value, complete.override),
+          mayDifferElsewhere(result.value)
+            ? '--no-plan leaves the checks to the controller, which may reach what cannot be reached from here.'
+            : '--plan shows the whole plan.',
+        ])
       else if (options.plan || (!options.yes && !isIdle(result.value))) {
         const say = options.plan ? terminal.out : terminal.err
         for (const line of planLines(result.value, { colors: terminal.colors, override: complete.override })) say(line)
@@ -126,7 +167,9 @@ const start = async (session: Session, kind: KindBlock, version: string | undefi
     if (options.plan) return 'ok'
   }
 
-  await confirm(terminal, `Start ${kind.name}${version ? ` ${version}` : ''} on cluster ${cluster}?`, options.yes)
+  const question = `Start ${title} on cluster ${cluster}?`
+  if (what.action?.dangerous) await confirmName(terminal, `${question} It cannot be undone.`, cluster, options.confirm)
+  else await confirm(terminal, question, options.yes)
   const created = await api.create(OPERATION, namespace, object)
   if (!created.ok && created.fault.kind === 'alreadyExists') throw taken(session, name)
   const operation = must(session, created, `create operation ${name}`)
@@ -179,12 +222,19 @@ const chosenCluster = async (session: Session, wanted: string | undefined): Prom
   ])
 }
 
-const nameOf = (kind: KindBlock, version: string | undefined): string =>
-  `${kind.name}${version ? `-${version.replace(/^v/, '').replaceAll(/[^a-z0-9]/g, '-')}` : ''}`
+const titleOf = ({ kind, action, machine }: What & { readonly machine?: string }, version: string | undefined): string =>
+  action ? `${action.name} of ${machine}` : `${kind.name}${version ? ` ${version}` : ''}`
 
-// The same upgrade twice at once is a mistake; the same again after the first has ended is not.
-const freeName = async (session: Session, kind: KindBlock, version: string | undefined): Promise<string> => {
-  const base = nameOf(kind, version)
+const nameOf = ({ kind, action, machine = '' }: What & { readonly machine?: string }, version: string | undefined): string =>
+  [kind.name, action?.name, action ? machine : version?.replace(/^v/, '')]
+    .filter(part => part !== undefined)
+    .join('-')
+    .toLowerCase()
+    .replaceAll(/[^a-z0-9]+/g, '-')
+    .replaceAll(/^-|-$/g, '')
+
+// The same twice at once is a mistake; the same again after the first has ended is not.
+const freeName = async (session: Session, base: string): Promise<string> => {
   const operations = must(session, await session.api.list(OPERATION, session.namespace), 'list operations')
   const taken = new Map(operations.map(o => [o.metadata.name, o]))
   for (let count = 1; ; count++) {

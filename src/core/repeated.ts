@@ -1,0 +1,56 @@
+import { formatDuration } from '../api/duration.ts'
+import { ANNOTATION } from '../api/names.ts'
+import type { TalosOperation } from '../api/talos-operation.ts'
+import type { Lease } from '../ports/home.ts'
+import type { Kind, Refusal } from './kind.ts'
+import { iso, ms, targetsOf } from './ledger.ts'
+import type { World } from './world.ts'
+
+/**
+ * What was done under which name within the last hour. It stands on the Lease of the cluster lock, because it has to outlive the operations themselves:
+ * whoever deletes a finished one and creates it again (a time to live, and GitOps) must not reboot a machine in a circle.
+ */
+export type Deed = { readonly name: string; readonly deed: string; readonly at: string }
+
+const KEPT_MS = 3_600_000
+const MOST = 32
+
+/** The deeds that a Lease tells of and that are not too long ago. What cannot be read was written by somebody else. */
+export const deedsOn = (lease: Lease | undefined, now: number): readonly Deed[] => {
+  try {
+    const told: unknown = JSON.parse(lease?.annotations[ANNOTATION.deeds] ?? '[]')
+    return Array.isArray(told) ? told.filter(isDeed).filter(d => now - ms(d.at) < KEPT_MS) : []
+  } catch {
+    return []
+  }
+}
+
+const isDeed = (value: unknown): value is Deed =>
+  typeof value === 'object' &&
+  value !== null &&
+  ['name', 'deed', 'at'].every(key => typeof (value as Record<string, unknown>)[key] === 'string')
+
+/** The annotation to leave on the Lease when the operation has ended; undefined where it did nothing that is worth it. */
+export const deedsAfter = (kind: Pick<Kind, 'deed'>, operation: TalosOperation, lease: Lease, now: number): string | undefined => {
+  const { metadata, status } = operation
+  const deed = kind.deed?.(operation)
+  if (deed === undefined || !targetsOf(status).some(t => t.phase === 'Completed' || t.committed !== undefined)) return undefined
+  const others = deedsOn(lease, now).filter(d => d.name !== metadata.name || d.deed !== deed)
+  return JSON.stringify([...others, { name: metadata.name, deed, at: status.completedAt ?? iso(now) }].slice(-MOST))
+}
+
+/** The same was done under the same name a moment ago. */
+export const repeated = (kind: Pick<Kind, 'deed'>, operation: TalosOperation, world: World): readonly Refusal[] => {
+  const deed = kind.deed?.(operation)
+  if (deed === undefined || operation.spec.again) return []
+  const before = deedsOn(world.lock, world.now).findLast(d => d.name === operation.metadata.name && d.deed === deed)
+  if (!before) return []
+  const ago = formatDuration(Math.max(0, world.now - ms(before.at)))
+  return [
+    {
+      rule: 'DoneAlready',
+      message: `An operation named ${before.name} did the same (${deed}) ${ago} ago, at ${before.at}. To do it once more set spec.again to true (--again), choose another name, or wait until an hour has passed.`,
+      overridable: false,
+    },
+  ]
+}

@@ -1,0 +1,27 @@
+// Sabotage proves the checkers: each spoils one line of the source, and the checker that is named has to find it out.
+import { readdirSync, rmSync } from 'node:fs'
+import { join } from 'node:path'
+import { afterAll, describe, expect, it } from 'vitest'
+import { checkers } from '../../src/storm/checkers/all.ts'
+import { loadStorm } from './sabotage.ts'
+import { sabotages } from './sabotages.ts'
+
+const folder = join(import.meta.dirname, '..', '..', '.cache', 'storm')
+afterAll(() => {
+  for (const file of readdirSync(folder)) if (file.endsWith(`-${process.pid}.mjs`)) rmSync(join(folder, file))
+})
+
+describe('a line is spoiled', () => {
+  it.each(sabotages.map(s => [s.name, s.caughtBy, s] as const))('%s: %s finds it', async (_, caughtBy, sabotage) => {
+    const storm = await loadStorm(sabotage)
+    const { violations } = await storm.judge(storm.drawPlan({ seed: sabotage.seed, kind: sabotage.kind, families: [...sabotage.faults] }))
+    expect(violations.map(v => v.checker)).toContain(caughtBy)
+  })
+
+  it('at least twenty of them, found by checkers that exist', () => {
+    expect(sabotages.length).toBeGreaterThanOrEqual(20)
+    const names = new Set([...checkers.map(c => c.name), 'liveness', 'no-internal-error'])
+    expect(sabotages.filter(s => !names.has(s.caughtBy))).toEqual([])
+    expect(new Set(sabotages.map(s => s.name)).size).toBe(sabotages.length)
+  })
+})
