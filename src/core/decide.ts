@@ -21,7 +21,7 @@ import type { World } from './world.ts'
  */
 export const decide = (kind: Kind, operation: TalosOperation, world: World): Decision =>
   afterTheEnd(kind, operation, world) ??
-
+  regaining(operation, world) ??
   takenBack(kind, operation, world) ??
   retryRequest(operation, world) ??
   newlyCreated(operation, world) ??
@@ -43,6 +43,15 @@ const afterTheEnd = (kind: Kind, operation: TalosOperation, world: World): Decis
   if (ttl === undefined || operation.metadata.deletionTimestamp) return { do: 'rest' }
   const left = ledger.ms(operation.status.completedAt) + durationMs(ttl) - world.now
   return left <= 0 ? { do: 'delete' } : { do: 'rest', forMs: Math.min(left, LONGEST_REST_MS) }
+}
+
+/** It is to stop, but a machine is still carried to its end, for which the lock is needed: a Lease that was deleted by hand is taken again. */
+const regaining = (operation: TalosOperation, world: World): Decision | undefined => {
+  const { spec, status, metadata } = operation
+  const isStopping = spec.cancelled || spec.paused || metadata.deletionTimestamp !== undefined || ledger.isStopped(status)
+  if (!isStopping || ledger.openTargets(status).length === 0 || holdsLock(operation, world)) return undefined
+  const verdict = claim(operation, world)
+  return verdict.may === 'take' ? { do: 'acquire', takeOver: verdict.from } : undefined
 }
 
 /** Cancelled or deleted: every open machine is brought to a safe point first. */

@@ -165,8 +165,8 @@ export const sabotages: readonly Sabotage[] = [
   {
     name: 'steal-the-lock-of-a-stranger',
     file: 'src/core/lock-claim.ts',
-    find: `  if (!key) return 'it is not one of our operations, so it is left alone'`,
-    replace: `  if (!key) return undefined`,
+    find: `  if (!holder) return 'it is none of ours, so it is left alone'`,
+    replace: `  if (!holder) return undefined`,
     caughtBy: 'lock-is-not-stolen',
     kind: 'talos',
     faults: ['people'],
