@@ -29,10 +29,18 @@ export type ControllerOptions = {
   readonly self: World['self']
   /** Divides the controller's own waits; 1 except in demonstrations. */
   readonly pace?: number
+  /** Hears of each pass when it has ended. */
+  readonly passed?: (pass: Pass) => void
 }
+
+/** A look at one thing: `failed` where it could not do what it wanted and backs off. */
+export type Pass = { readonly of: Sort; readonly ms: number; readonly failed: boolean }
+type Sort = 'operation' | 'cluster' | 'waiters'
 
 export type Controller = {
   readonly isLeading: () => boolean
+  /** What is due or worked on, and for how long already (milliseconds); nothing while another leads. */
+  readonly queue: () => { readonly depth: number; readonly oldestMs: number }
   /** Takes nothing new, lets the passes that run end, and gives leadership up. */
   readonly stop: () => Promise<void>
 }
@@ -47,8 +55,8 @@ const WAKE_MS = 1_000
 
 /** The controller: leads, watches, and puts names into a queue whose worker makes one pass at a time per name. */
 export const startController = (options: ControllerOptions): Controller => {
-  const { connections, clock, random, kinds, log, identity, leaderLease, self, pace = 1 } = options
-  let term: { readonly end: () => Promise<void> } | undefined
+  const { connections, clock, random, kinds, log, identity, leaderLease, self, pace = 1, passed = () => {} } = options
+  let term: Term | undefined
   let stopping: Promise<void> = Promise.resolve()
   let isStopped = false
 
@@ -69,7 +77,7 @@ export const startController = (options: ControllerOptions): Controller => {
   const leader = createLeader({ home: options.home, clock, random, key: leaderLease, identity, started: start, ended: end })
 
   /** One term of leadership. What was begun in it never acts in a later one: by then another may have led in between. */
-  const lead = (): { readonly end: () => Promise<void> } => {
+  const lead = (): Term => {
     const longActs = createLongActs({ clock, everyMs: PROGRESS_MS / pace })
     // Of this term alone: at its start everything is looked at, whoever wrote it.
     const own = rememberWrites(options.home)
@@ -90,11 +98,22 @@ export const startController = (options: ControllerOptions): Controller => {
       }
     }
 
+    const timed = (key: string): Promise<Next> => {
+      const began = clock.monotonic()
+      const told = (failed: boolean): void => passed({ of: key.slice(0, key.indexOf('/')) as Sort, ms: clock.monotonic() - began, failed })
+      const pass = work(key)
+      pass.then(
+        next => told(next.failed === true),
+        () => told(true),
+      )
+      return pass
+    }
+
     const queue: Queue = createQueue({
       clock,
       random,
       concurrency: 8,
-      work,
+      work: timed,
       crashed: (key, error) =>
         log.error('a pass crashed', { key, error: error instanceof Error ? (error.stack ?? error.message) : String(error) }),
     })
@@ -125,6 +144,7 @@ export const startController = (options: ControllerOptions): Controller => {
 
     const unwatch = home.watch(['TalosOperation', 'TalosCluster', 'Lease'], changed)
     return {
+      queue,
       end: () => {
         isOver = true
         unwatch()
@@ -136,6 +156,7 @@ export const startController = (options: ControllerOptions): Controller => {
 
   return {
     isLeading: leader.isLeading,
+    queue: () => ({ depth: term?.queue.depth() ?? 0, oldestMs: term?.queue.oldestMs() ?? 0 }),
     stop: async () => {
       isStopped = true
       end()
@@ -145,4 +166,7 @@ export const startController = (options: ControllerOptions): Controller => {
   }
 }
 
-const name = (what: 'operation' | 'cluster' | 'waiters', key: Key): string => `${what}/${key.namespace}/${key.name}`
+/** One term of leadership. */
+type Term = { readonly queue: Queue; readonly end: () => Promise<void> }
+
+const name = (what: Sort, key: Key): string => `${what}/${key.namespace}/${key.name}`

@@ -150,4 +150,21 @@ describe('the queue', () => {
     expect(ended).toBe(true)
     expect(started.map(s => s.key)).toEqual(['a'])
   })
+
+  it('says how long the oldest key has been due and worked on, so that one that is stuck shows', async () => {
+    const ends: (() => void)[] = []
+    const { queue, pass } = bench(() => new Promise(resolve => ends.push(() => resolve({}))), 1)
+    expect(queue.oldestMs()).toBe(0)
+    queue.add('a')
+    await pass(1_000)
+    queue.add('b')
+    await pass(4_000)
+    expect([queue.depth(), queue.oldestMs()]).toEqual([2, 5_000])
+    ends[0]!()
+    await pass(0)
+    expect([queue.depth(), queue.oldestMs()]).toEqual([1, 4_000])
+    ends[1]!()
+    await pass(60_000)
+    expect([queue.depth(), queue.oldestMs()]).toEqual([0, 0])
+  })
 })

@@ -10,6 +10,8 @@ export type Queue = {
   readonly stop: () => Promise<void>
   /** Keys that are due or being worked on. */
   readonly depth: () => number
+  /** How long the oldest of them has been due and worked on, in milliseconds; 0 where there is none. In a queue that is stuck it only grows. */
+  readonly oldestMs: () => number
 }
 
 type Options = {
@@ -31,6 +33,8 @@ const LAST_BACKOFF_MS = 60_000
  */
 export const createQueue = ({ clock, random, concurrency, work, crashed }: Options): Queue => {
   const due: string[] = []
+  /** When each key that is due or worked on became so; monotonic. */
+  const since = new Map<string, number>()
   const dirty = new Set<string>()
   const busy = new Set<string>()
   const later = new Map<string, { readonly at: number; readonly cancel: () => void }>()
@@ -44,8 +48,13 @@ export const createQueue = ({ clock, random, concurrency, work, crashed }: Optio
     later.get(key)?.cancel()
     later.delete(key)
     if (busy.has(key)) return
-    due.push(key)
+    isDue(key)
     start()
+  }
+
+  const isDue = (key: string): void => {
+    due.push(key)
+    since.set(key, clock.monotonic())
   }
 
   const addAfter = (key: string, ms: number): void => {
@@ -81,8 +90,9 @@ export const createQueue = ({ clock, random, concurrency, work, crashed }: Optio
       next = { failed: true }
     }
     busy.delete(key)
+    since.delete(key)
     // Added while it was worked on: due at once, and what the pass said about later does not count any more.
-    if (dirty.has(key) && !stopped) due.push(key)
+    if (dirty.has(key) && !stopped) isDue(key)
     if (next.failed) {
       const n = (failures.get(key) ?? 0) + 1
       failures.set(key, n)
@@ -100,6 +110,7 @@ export const createQueue = ({ clock, random, concurrency, work, crashed }: Optio
     add,
     addAfter,
     depth: () => due.length + busy.size,
+    oldestMs: () => (since.size === 0 ? 0 : clock.monotonic() - Math.min(...since.values())),
     stop: () => {
       stopped = true
       for (const { cancel } of later.values()) cancel()
