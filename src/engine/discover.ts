@@ -1,5 +1,6 @@
 import { ANNOTATION } from '../api/names.ts'
 import type { Condition } from '../api/schema.ts'
+import { isFinished } from '../api/phases.ts'
 import type { TalosCluster, TalosClusterStatus } from '../api/talos-cluster.ts'
 import type { TalosMachine, TalosMachineStatus } from '../api/talos-machine.ts'
 import { iso } from '../core/ledger.ts'
@@ -70,18 +71,20 @@ const clusterIDOf = async (talos: Talos, members: readonly ClusterMember[]): Pro
   return undefined
 }
 
-/** A cordon that was left by an operation which no longer exists is nobody's: it is lifted where the Node is Ready. */
+/**
+ * A cordon that was left by an operation which no longer exists is nobody's, and one that has ended wants none any more: a machine that it powered off
+ * has been started again. It is lifted where the Node is Ready.
+ */
 const sweepCordons = async (engine: Discoverer, cluster: TalosCluster, kube: Kube, nodes: readonly NodeFacts[]): Promise<void> => {
   const marked = nodes.filter(n => n.annotations[ANNOTATION.cordonedBy] !== undefined && n.ready)
   if (marked.length === 0) return
   const operations = await engine.home.operations(cluster.metadata.namespace)
   if (!operations.ok) return
-  const known = new Set(operations.value.map(o => o.metadata.uid))
+  const working = new Set(operations.value.filter(o => !isFinished(o.status.phase)).map(o => o.metadata.uid))
   for (const node of marked) {
-    if (known.has(node.annotations[ANNOTATION.cordonedBy] ?? '')) continue
+    if (working.has(node.annotations[ANNOTATION.cordonedBy] ?? '')) continue
     const lifted = await kube.uncordon(node)
-    if (lifted.ok)
-      engine.log.info('uncordoned a Node whose operation no longer exists', { node: node.name, cluster: cluster.metadata.name })
+    if (lifted.ok) engine.log.info('uncordoned a Node whose operation is over', { node: node.name, cluster: cluster.metadata.name })
   }
 }
 

@@ -95,7 +95,11 @@ export const createStory = ({
   registerCluster(world, { namespace: NAMESPACE, name: CLUSTER }, cluster)
 
   const log: Log = hear
-    ? { info: m => hear('info', m), warn: m => hear('warn', m), error: m => hear('error', m) }
+    ? {
+        info: m => hear('info', m),
+        warn: m => hear('warn', m),
+        error: (m, fields) => hear('error', [m, fields?.['error']].filter(Boolean).join(': ')),
+      }
     : loud
       ? { info: write('info'), warn: write('warn'), error: write('error') }
       : { info: () => {}, warn: () => {}, error: write('error') }
