@@ -170,7 +170,7 @@ const headlines: [string, TalosOperation, string, string][] = [
     'queued behind somebody unknown',
     operation({ status: { phase: 'Paused', failureReason: 'ClusterLockHeld', lock: { lease: 'ichor-home', holder: 'somebody' } } }),
     'queued',
-    'Queued: the lock of cluster home is held by somebody, which is no operation of Ichor.',
+    'Queued: the lock of cluster home is held by somebody, which is nothing of Ichor’s.',
   ],
   [
     'failed and paused',
@@ -312,7 +312,7 @@ describe('the summary', () => {
         }),
         now,
       ).detail
-    const hint = 'If nothing holds that lock any more, free it with: kubectl delete lease ichor-home -n prod'
+    const hint = 'If nothing holds that lock any more, free it with: ichor lock release home --force -n prod'
     expect([waits([opened], 'ichor-controller/op/prod/first'), waits([], 'somebody'), waits([], 'ichor-controller/op/prod/first')]).toEqual(
       [hint, hint, 'm'],
     )
@@ -331,7 +331,7 @@ it('says the day of another day', () => {
 it('says holders in words', () => {
   expect(['ichor-controller/op/prod/a', 'ichor-controller/machine/prod/cp-1', 'somebody'].map(holderText)).toEqual([
     'operation prod/a',
-    'machine prod/cp-1',
+    'control plane prod/cp-1',
     'somebody',
   ])
 })

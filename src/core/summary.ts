@@ -1,5 +1,5 @@
 import { formatDuration } from '../api/duration.ts'
-import { ANNOTATION, leaseName, operationHolder } from '../api/names.ts'
+import { ANNOTATION, operationHolder } from '../api/names.ts'
 import type { Phase } from '../api/phases.ts'
 import { isFinished } from '../api/phases.ts'
 import type { Reason } from '../api/reasons.ts'
@@ -7,6 +7,7 @@ import { REASONS } from '../api/reasons.ts'
 import type { TalosOperation, Target } from '../api/talos-operation.ts'
 import type { FollowUp } from './follow-up.ts'
 import { followUps } from './follow-up.ts'
+import { holderNamed } from './lock-claim.ts'
 import type { State } from './operation-state.ts'
 import { stateOf } from './operation-state.ts'
 
@@ -116,11 +117,12 @@ export const clockTime = (at: string, now: number): string => {
   return day === new Date(now).toISOString().slice(0, 10) ? `${time} UTC` : `${day} ${time} UTC`
 }
 
+const HOLDERS = { op: 'operation', machine: 'control plane', cni: 'the CNI Job of cluster' } as const
+
 /** `operation home/talos-1-13-9` for a holder that is an operation, else the holder as it is. */
 export const holderText = (holder: string): string => {
-  const [, sort, namespace, name] = /^ichor-controller\/([a-z]+)\/([^/]+)\/([^/]+)$/.exec(holder) ?? []
-  if (!sort) return holder
-  return `${sort === 'op' ? 'operation' : sort} ${namespace}/${name}`
+  const named = holderNamed(holder)
+  return named ? `${HOLDERS[named.sort]} ${named.namespace}/${named.name}` : holder
 }
 
 type Facts = Pick<Summary, 'open' | 'waiting' | 'lock' | 'refusals' | 'progress' | 'failure' | 'started' | 'finished'>
@@ -180,7 +182,7 @@ const queuedText = (cluster: string, facts: Facts): string => {
   const holder = holderText(lock?.holder || 'another operation')
   if (open.length > 0)
     return `Queued: ${open.map(m => m.name).join(', ')} ${open.length === 1 ? 'is' : 'are'} open; it waits for its lock of cluster ${cluster} back, held by ${holder}.`
-  if (mayWaitInVain(facts)) return `Queued: the lock of cluster ${cluster} is held by ${holder}, which is no operation of Ichor.`
+  if (mayWaitInVain(facts)) return `Queued: the lock of cluster ${cluster} is held by ${holder}, which is nothing of Ichor’s.`
   return `Queued: the lock of cluster ${cluster} is held by ${holder}. It starts by itself when that one finishes.`
 }
 
@@ -196,7 +198,7 @@ const detailOf = ({ metadata, spec, status }: TalosOperation, state: State, fact
   if (state === 'waiting' || told.some(text => text && (message.includes(text) || text.includes(message)))) return ''
   if (state === 'running' && facts.open.length === 0) return ''
   if (state === 'queued' && mayWaitInVain(facts))
-    return `If nothing holds that lock any more, free it with: kubectl delete lease ${leaseName(spec.clusterRef.name)} -n ${metadata.namespace}`
+    return `If nothing holds that lock any more, free it with: ichor lock release ${spec.clusterRef.name} --force -n ${metadata.namespace}`
   return message
 }
 

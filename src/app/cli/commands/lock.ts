@@ -13,6 +13,8 @@ import { faultStop } from '../stop.ts'
 import { alignedLines } from '../table.ts'
 import type { Shell } from './command.ts'
 import { group, withExamples, works } from './command.ts'
+import type { ReleaseOptions } from './lock-release.ts'
+import { releaseLock } from './lock-release.ts'
 
 type LockView = {
   readonly cluster: string
@@ -25,8 +27,16 @@ export const lockCommand = (shell: Shell): Command => {
   const lock = group('lock', 'Show who holds the lock of a cluster, since when, and who waits for it')
     .argument('[cluster]', 'the TalosCluster (default: every one of the namespace)')
     .addOption(outputOption(['table', 'json', 'yaml']))
-  withExamples(lock, shell, ['lock', 'lock home -o json'])
-  return works<{ output: Output }>(lock, shell, (session, [cluster], { output }) => showLocks(session, cluster, output), CLUSTER)
+  withExamples(lock, shell, ['lock', 'lock home -o json', 'lock release home --force'])
+  works<{ output: Output }>(lock, shell, (session, [cluster], { output }) => showLocks(session, cluster, output), CLUSTER)
+
+  const release = group('release', 'Take the lock from a holder that is at work no more. Operations of Ichor never need it')
+    .argument('<cluster>', 'the TalosCluster')
+    .option('--force', 'needed: the holder is not asked')
+    .option('--confirm <cluster>', 'the name of the cluster, instead of typing it')
+  works<ReleaseOptions>(release, shell, (session, [cluster = ''], options) => releaseLock(session, cluster, options), CLUSTER)
+  lock.addCommand(release)
+  return lock
 }
 
 const showLocks = async (session: Session, cluster: string | undefined, output: Output): Promise<void> => {
