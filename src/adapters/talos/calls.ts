@@ -27,6 +27,11 @@ export type CallOptions = {
   readonly subject?: string
   /** The machine that is asked passes the call on to this one, a host without a port, and its answer back. Control planes do. */
   readonly node?: string
+  /**
+   * Whoever asks begins it again when it ends, as a watch is. So it is no reason to keep a connection on which other calls get no answer, it is
+   * proved alive less often, and `close` ends it.
+   */
+  readonly isRenewable?: boolean
 }
 
 type Each<O extends DescMessage> = (message: MessageShape<O>) => void | 'stop' | Promise<void | 'stop'>
@@ -75,6 +80,8 @@ const usualDeadlineMs = 10_000
 const longMs = 60_000
 const usualProbeMs = 10_000
 const missesAllowed = 3
+/** How many times less often a renewable call is proved alive: hundreds of machines may be watched. */
+const renewableProbes = 6
 /** An address that was not called for so long is forgotten when another one comes. */
 const forgottenMs = 1_800_000
 /** grpc-js ends a call at its deadline; this much later we do not wait for it any more. */
@@ -86,6 +93,8 @@ type Line = Channel & {
   /** When an answer last proved that the connection works; monotonic. */
   heardAt: number
   running: Set<() => void>
+  /** Those of them that `close` ends. */
+  renewable: Set<() => void>
   longRunning: number
 }
 
@@ -116,7 +125,10 @@ export function talosCalls(options: CallsOptions): Calls {
       line.close()
       lines.delete(old)
     }
-    const line: Line = { ...openChannel(machine, context, clock), usedAt: now, heardAt: -Infinity, running: new Set(), longRunning: 0 }
+    const line: Line = {
+      ...openChannel(machine, context, clock),
+      ...{ usedAt: now, heardAt: -Infinity, running: new Set(), renewable: new Set(), longRunning: 0 },
+    }
     lines.set(address, line)
     return line
   }
@@ -126,7 +138,7 @@ export function talosCalls(options: CallsOptions): Calls {
     line: Line,
     method: string,
     begin: Begin<T>,
-    { deadlineMs = usualDeadlineMs, cancellation, node }: CallOptions,
+    { deadlineMs = usualDeadlineMs, cancellation, node, isRenewable = false }: CallOptions,
   ): Promise<Result<T>> {
     return new Promise(resolve => {
       const startedAt = clock.monotonic()
@@ -137,6 +149,7 @@ export function talosCalls(options: CallsOptions): Calls {
         isSettled = true
         for (const stop of undo) stop()
         line.running.delete(destroy)
+        line.renewable.delete(destroy)
         if (isClosed && line.running.size === 0) line.close()
         options.onCall?.({ address: site.address, method, code, ms: clock.monotonic() - startedAt })
         if (!result.ok) options.onFault?.(result.fault)
@@ -158,6 +171,7 @@ export function talosCalls(options: CallsOptions): Calls {
       }
       const destroy = () => abort(status.CANCELLED, { ok: false, fault: faultAt(site, 'cancelled', 'stopped by us') })
       line.running.add(destroy)
+      if (isRenewable) line.renewable.add(destroy)
       const metadata = new Metadata()
       if (node !== undefined) metadata.set('node', node)
       cancel = begin(line, { deadline: new Date(Date.now() + deadlineMs), metadata }, heard, outcome => {
@@ -177,8 +191,9 @@ export function talosCalls(options: CallsOptions): Calls {
       })
       undo.push(watchdog)
       if (deadlineMs > longMs) {
-        line.longRunning += 1
-        const stopProof = proveAlive(site.address, line, () => {
+        if (!isRenewable) line.longRunning += 1
+        const everyMs = isRenewable ? probeMs * renewableProbes : probeMs
+        const stopProof = proveAlive(site.address, line, everyMs, () => {
           abort(status.UNAVAILABLE, {
             ok: false,
             fault: faultAt(
@@ -190,7 +205,7 @@ export function talosCalls(options: CallsOptions): Calls {
           line.hangUp()
         })
         undo.push(stopProof, () => {
-          line.longRunning -= 1
+          if (!isRenewable) line.longRunning -= 1
         })
       }
       // Last: it runs at once where the cancellation came before.
@@ -200,13 +215,13 @@ export function talosCalls(options: CallsOptions): Calls {
   }
 
   /** A small call every so often beside a long one: an answer, whatever it says, proves the machine. */
-  function proveAlive(address: string, line: Line, lost: () => void): () => void {
+  function proveAlive(address: string, line: Line, everyMs: number, lost: () => void): () => void {
     let misses = 0
     let isStopped = false
     let stopTimer = () => {}
     const wait = () => {
-      stopTimer = clock.after(probeMs, () => {
-        if (clock.monotonic() - line.heardAt < probeMs) {
+      stopTimer = clock.after(everyMs, () => {
+        if (clock.monotonic() - line.heardAt < everyMs) {
           misses = 0
           return wait()
         }
@@ -267,6 +282,7 @@ export function talosCalls(options: CallsOptions): Calls {
       start(address, method, beginStream(method, create(method.input, request), each), callOptions),
     close: () => {
       isClosed = true
+      for (const line of lines.values()) for (const end of [...line.renewable]) end()
       shut()
     },
     destroy: () => {

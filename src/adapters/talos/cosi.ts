@@ -29,8 +29,8 @@ export async function getResource<S extends DescMessage>(
 }
 
 /** More than any type that is read here has: then it is no list, but something that does not end. */
-const mostResources = 10_000
-const mostBytes = 64 * 1024 ** 2
+export const mostResources = 10_000
+export const mostBytes = 64 * 1024 ** 2
 
 /** All resources of a type; none where this release of Talos has no such type. */
 export async function listResources<S extends DescMessage>(
@@ -75,7 +75,8 @@ function isAbsence(fault: Fault): boolean {
   return fault.kind === 'notFound' || fault.kind === 'unsupported'
 }
 
-function decoded<S extends DescMessage>(
+/** A resource as it came over the wire; a Fault where it is not what its type says. `call` is for the message. */
+export function decoded<S extends DescMessage>(
   address: string,
   call: string,
   of: ResourceType<S>,
