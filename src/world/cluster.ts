@@ -50,6 +50,8 @@ export type WorldOptions = {
   readonly talos?: string | ((index: number) => string)
   /** Default `v1.36.2`. */
   readonly kubernetes?: string
+  /** What a vendor appends to the version that the API server tells, or the kubelet of a machine, by index: `+acme.2`. */
+  readonly vendorTail?: (of: number | 'api server') => string
   /** Schematic id of what runs; default: none, the official installer. */
   readonly schematic?: string | ((index: number) => string)
   /** System extensions of that schematic. */
@@ -174,6 +176,7 @@ export const createWorld = (options: WorldOptions): World => {
     clusterID,
     clusterName,
     kubernetes: () => kubernetes,
+    vendorTail: of => options.vendorTail?.(of === 'api server' ? of : of.index) ?? '',
     tell: (machine, changed) => {
       for (const listener of [...listeners]) listener(machine, changed)
     },

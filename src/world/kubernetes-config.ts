@@ -13,6 +13,8 @@ export type Component = (typeof COMPONENTS)[number]
 /** One program, as the configuration wants it. */
 export type ProgramConfig = {
   readonly image: string
+  /** Arguments beyond Talos' own, by their names without dashes. */
+  readonly extraArgs: Readonly<Record<string, string>>
   /** All that its process depends on, as text: what differs is another process. */
   readonly rendered: string
   /** An argument that Talos keeps for itself. It is told nowhere but in a log, and nothing is rendered while it is there. */
@@ -86,10 +88,12 @@ export const readKubernetesConfig = (text: string, kubernetes: string): Kubernet
     const section = own(kind) ?? at(old, ...path) ?? {}
     const entries = typeof section === 'object' ? Object.entries(section).filter(([key]) => !BESIDE.includes(key)) : []
     const named = textAt(section, 'image') ?? `${image}:${kubernetes}`
+    const extraArgs = textsAt(section, 'extraArgs')
     return {
       image: named,
+      extraArgs,
       rendered: JSON.stringify({ ...Object.fromEntries(entries), image: named }),
-      denied: Object.keys(textsAt(section, 'extraArgs')).find(key => DENIED[name].includes(key)),
+      denied: Object.keys(extraArgs).find(key => DENIED[name].includes(key)),
     }
   }
   const isOff = (name: Component): boolean => {
@@ -145,7 +149,7 @@ export const kubernetesConfigOf = (site: Site, machine: Machine): KubernetesConf
 }
 
 /** The version in an image's tag, with `v`. */
-export const imageVersion = (image: string): string => /:([^:@/]+)(?:@|$)/.exec(image)?.[1] ?? ''
+export const imageVersion = (image: string): string => /^[^@]*:([^:@/]+)(?:@|$)/.exec(image)?.[1] ?? ''
 
 /** What Talos wants of the machine's Node. The schematic is too long for a label. */
 export const nodeWishesOf = (site: Site, machine: Machine): NodeWishes => {

@@ -26,6 +26,8 @@ export type Nodes = {
 
 type NodeSpec = { unschedulable?: boolean }
 
+const kubeletVersion = (site: Site, machine: Machine): string => imageVersion(machine.kubeletRun.image) + site.vendorTail(machine)
+
 const nodeInfo = (site: Site, machine: Machine) => {
   const version = versionOf(machine)
   return {
@@ -35,7 +37,7 @@ const nodeInfo = (site: Site, machine: Machine) => {
     kernelVersion: releaseOf(version).kernel,
     osImage: `Talos (${version})`,
     containerRuntimeVersion: 'containerd://2.2.5',
-    kubeletVersion: imageVersion(machine.kubeletRun.image),
+    kubeletVersion: kubeletVersion(site, machine),
     kubeProxyVersion: '',
     operatingSystem: 'linux',
     architecture: machine.arch,
@@ -184,7 +186,7 @@ export const createNodes = (site: Site, api: ApiServer): Nodes => {
       const isSameBoot = known?.bootID === machine.bootID
       const isSamePlace = JSON.stringify(status?.addresses) === JSON.stringify(addressesOf(machine))
       // A network that was mended: the kubelet never stopped and goes on posting.
-      if (isSameBoot && isSamePlace && known.kubeletVersion === imageVersion(machine.kubeletRun.image))
+      if (isSameBoot && isSamePlace && known.kubeletVersion === kubeletVersion(site, machine))
         return void later(site, machine, durations.draw('nodeReady'), () => reportReady(machine))
       if (site.faults.of(machine).kubeletNeverRegisters || !kubernetesConfigOf(site, machine).registersNode) return
       later(site, machine, durations.draw('registerNode'), () => {

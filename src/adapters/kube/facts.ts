@@ -86,6 +86,6 @@ export const budgetOf = (budget: KubeObject): BudgetFacts | undefined => {
 
 /** `1.18.2` of `quay.io/cilium/cilium:v1.18.2@sha256:…`; empty where the image has no tag. */
 export const tagVersion = (image: string): string => {
-  const tag = /:([^:/@]+)(@|$)/.exec(image)?.[1] ?? ''
+  const tag = /^[^@]*:([^:/@]+)(@|$)/.exec(image)?.[1] ?? ''
   return tag.replace(/^v(?=\d)/, '')
 }

@@ -3,6 +3,7 @@ import { etcdStep } from '../../core/compatibility/etcd-step.ts'
 import type { Finding } from '../../core/compatibility/table.ts'
 import { compatibilityTable, talosKernel, talosMinor, talosRelease } from '../../core/compatibility/table.ts'
 import { talosStep, verdict } from '../../core/compatibility/verdict.ts'
+import { wayOut } from '../../core/compatibility/way-out.ts'
 import type { Checked, Refusal } from '../../core/kind.ts'
 import { sameSchematic } from '../../core/talos-image.ts'
 import { etcdViews } from '../../core/machine-steps/etcd.ts'
@@ -195,7 +196,13 @@ const combinations = (operation: TalosOperation, world: World, mine: readonly Kn
   const { addons } = world.facts
   const cilium = addons?.ok ? addons.value.cilium : undefined
   const kernel = talosKernel(version)
-  const state = kubernetes.flatMap(k => verdict({ talos: version, kubernetes: k, kernel, ...(cilium ? { cilium } : {}) }))
+  const state = kubernetes.flatMap(k =>
+    verdict({ talos: version, kubernetes: k, kernel, ...(cilium ? { cilium } : {}) }).map(f =>
+      f.verdict === 'known-bad' && f.pair === 'Talos × Kubernetes'
+        ? { ...f, reason: `${f.reason}${whereRuns(k, nodes)}${wayOut(version, k)}` }
+        : f,
+    ),
+  )
   const etcd = mine.some(k => k.machine.spec.role === 'controlplane')
     ? from.flatMap(v => etcdStep({ fromTalos: v, toTalos: version, runningEtcd: runningEtcd(world) }).findings)
     : []
@@ -206,6 +213,12 @@ const combinations = (operation: TalosOperation, world: World, mine: readonly Kn
 const isInTable = (version: string): boolean => {
   const parsed = parseVersion(version)
   return parsed !== undefined && talosMinor(parsed) !== undefined
+}
+
+/** The Nodes with that kubelet, where not all have it: the lowest, and the highest, of them decide for all. */
+const whereRuns = (kubernetes: string, nodes: readonly NodeFacts[]): string => {
+  const having = nodes.filter(n => n.kubeletVersion === kubernetes)
+  return having.length === nodes.length ? '' : ` It runs on ${having.map(n => n.name).join(', ')}.`
 }
 
 /** A Node that no kubelet has reported to says none. */

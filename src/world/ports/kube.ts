@@ -105,7 +105,7 @@ export const createKube = (world: World, client: Client): Kube => {
     })
 
   return {
-    version: () => call('version', '', false, () => ok(site.kubernetes())),
+    version: () => call('version', '', false, () => ok(site.kubernetes() + site.vendorTail('api server'))),
     nodes: () => call('nodes', '', false, () => ok(store.list(RESOURCE.nodes).items.map(nodeFacts))),
     podsOn: node =>
       call('podsOn', node, false, () =>
