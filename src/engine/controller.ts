@@ -9,6 +9,7 @@ import { discover } from './discover.ts'
 import { createLeader } from './leader.ts'
 import type { Log } from './log.ts'
 import { createLongActs } from './long-acts.ts'
+import { createMachineWatches } from './machine-watches.ts'
 import type { Next, Queue } from './queue.ts'
 import { createQueue } from './queue.ts'
 import { rememberWrites } from './own-writes.ts'
@@ -41,14 +42,21 @@ export type Controller = {
   readonly isLeading: () => boolean
   /** What is due or worked on, and for how long already (milliseconds); nothing while another leads. */
   readonly queue: () => { readonly depth: number; readonly oldestMs: number }
-  /** Takes nothing new, lets the passes that run end, and gives leadership up. */
+  /** Takes nothing new, lets the passes that run end (one that hangs is not waited for: it acts no more), and gives leadership up. */
   readonly stop: () => Promise<void>
 }
 
 const DISCOVER_MS = 30_000
 
+/** A machine on its way tells many things in a row: what it says is looked at so long after the first, and what the cluster looks like later. */
+const SETTLE_MS = 200
+const DISCOVER_SOON_MS = 5_000
+
 /** What a long act says of itself is written at most so often. */
 const PROGRESS_MS = 5_000
+
+/** So long a stop waits for the passes that run, so that another leads within two seconds. */
+const LAST_PASS_MS = 1_000
 
 /** Several changes in a row wake a waiter once. */
 const WAKE_MS = 1_000
@@ -74,6 +82,15 @@ export const startController = (options: ControllerOptions): Controller => {
     term = undefined
   }
 
+  const withinMs = (ending: Promise<void>, ms: number): Promise<void> =>
+    new Promise(resolve => {
+      const cancel = clock.after(ms, resolve)
+      void ending.then(() => {
+        cancel()
+        resolve()
+      })
+    })
+
   const leader = createLeader({ home: options.home, clock, random, key: leaderLease, identity, started: start, ended: end })
 
   /** One term of leadership. What was begun in it never acts in a later one: by then another may have led in between. */
@@ -94,7 +111,7 @@ export const startController = (options: ControllerOptions): Controller => {
         case 'waiters':
           return wakeWaiters(namespace)
         default:
-          return reconcile({ home, connections, clock, timing: timing(pace), self, kinds, longActs, log, isLeading, wake }, object)
+          return reconcile({ home, connections, clock, timing: timing(pace), self, kinds, longActs, watches, log, isLeading, wake }, object)
       }
     }
 
@@ -119,6 +136,14 @@ export const startController = (options: ControllerOptions): Controller => {
     })
 
     const wake = (key: Key): void => queue.add(name('operation', key))
+
+    const watches = createMachineWatches({
+      connections,
+      changed: (operation, cluster) => {
+        queue.addAfter(name('operation', operation), SETTLE_MS / pace)
+        queue.addAfter(name('cluster', cluster), DISCOVER_SOON_MS / pace)
+      },
+    })
 
     const changed = (what: Watched, key: Key, version?: string): void => {
       // What we wrote ourselves is known, and the pass that wrote it has said when to look again.
@@ -149,6 +174,7 @@ export const startController = (options: ControllerOptions): Controller => {
         isOver = true
         unwatch()
         longActs.cancelAll()
+        watches.stop()
         return queue.stop()
       },
     }
@@ -160,7 +186,7 @@ export const startController = (options: ControllerOptions): Controller => {
     stop: async () => {
       isStopped = true
       end()
-      await stopping
+      await withinMs(stopping, LAST_PASS_MS)
       await leader.stop()
     },
   }

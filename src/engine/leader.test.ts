@@ -124,8 +124,34 @@ describe('leader election', () => {
     const b = candidate('b')
     await pass(3000)
     void a.stop()
-    await pass(4000)
+    await pass(100)
     expect(b.isLeading()).toBe(true)
     expect(told).toEqual(['a started', 'a ended', 'b started'])
+  })
+
+  it('looks once or twice a heartbeat while another leads', async () => {
+    const { world, candidate, pass } = bench()
+    candidate('a')
+    await pass(5000)
+    candidate('b')
+    await pass(5000)
+    const before = world.calls.counts().get('home.lease') ?? 0
+    await pass(60_000)
+    expect((world.calls.counts().get('home.lease') ?? 0) - before).toBeLessThanOrEqual(45)
+  })
+
+  it.each(['a', 'b'])('has one leader at any time although the Lease is deleted by hand, and %s is slow to learn of it', async slow => {
+    const { world, candidate, pass } = bench()
+    const all = ['a', 'b'].map(candidate)
+    await pass(5000)
+    let both = 0
+    world.calls.intercept(call => {
+      if (all.every(one => one.isLeading())) both++
+      return call.client === slow ? { do: 'delay', ms: 1500 } : undefined
+    })
+    world.store.remove('leases.coordination.k8s.io', key.namespace, key.name)
+    await pass(60_000)
+    expect(all.filter(one => one.isLeading()).length).toBe(1)
+    expect(both).toBe(0)
   })
 })

@@ -39,6 +39,10 @@ export const createLeader = ({ home, clock, random, key, identity, started, ende
   let stopped = false
   let cancel: () => void = () => {}
   let unwatch: () => void = () => {}
+  let unattend: (() => void) | undefined
+  /** A round is under way, and whether the Lease changed meanwhile. */
+  let isBusy = false
+  let isMissed = false
   let round: Promise<void> = Promise.resolve()
 
   const isLeading = (): boolean => leading && clock.monotonic() - renewedAt < RENEW_DEADLINE_MS
@@ -63,9 +67,14 @@ export const createLeader = ({ home, clock, random, key, identity, started, ende
     const found = await home.lease(key)
     const lease = found.ok ? found.value : undefined
     if (!found.ok && found.fault.kind !== 'notFound') return
+    // Deleted by hand: whom we saw lead does not know of it yet.
+    if (!lease && seen && asked - seen.at < LEADER_LEASE_MS) return lost()
     if (lease && lease.holder !== '' && lease.holder !== identity) {
       if (seen?.version !== lease.resourceVersion) seen = { version: lease.resourceVersion, at: asked }
-      if (asked - seen.at < lease.durationSeconds * 1000) return lost()
+      if (asked - seen.at < lease.durationSeconds * 1000) {
+        attend()
+        return lost()
+      }
     }
     const taken = lease ? await home.replaceLease(lease, write(lease)) : await home.createLease(key, write(undefined))
     if (!taken.ok) return
@@ -102,12 +111,25 @@ export const createLeader = ({ home, clock, random, key, identity, started, ende
     ended()
   }
 
+  /** Another leads. Its Lease is watched, so that one that is given back is taken at once and not at the next look. */
+  const attend = (): void => {
+    unattend ??= home.watch(['Lease'], (_, changed) => {
+      if (leading || stopped || changed.namespace !== key.namespace || changed.name !== key.name) return
+      if (isBusy) isMissed = true
+      else again()
+    })
+  }
+
   const tick = async (): Promise<void> => {
+    isBusy = true
+    isMissed = false
     await attempt()
+    isBusy = false
     if (leading && !isLeading()) lost()
-    if (!stopped) cancel = clock.after(RETRY_MS * (1 + random() * 0.2), again)
+    if (!stopped) cancel = clock.after(isMissed && !leading ? 0 : RETRY_MS * (1 + random() * 0.2), again)
   }
   const again = (): void => {
+    cancel()
     round = tick()
   }
   again()
@@ -116,6 +138,7 @@ export const createLeader = ({ home, clock, random, key, identity, started, ende
     isLeading,
     stop: async () => {
       stopped = true
+      unattend?.()
       cancel()
       await round
       cancel()

@@ -16,8 +16,10 @@ import type { Key } from '../ports/home.ts'
 import { readLock, releaseLock, takeLock } from './cluster-lock.ts'
 import { decideBlindly } from '../core/blind.ts'
 import { sameValue } from '../core/same-value.ts'
+import { fenced } from './fence.ts'
 import type { Log } from './log.ts'
 import type { LongActs, SettledAct } from './long-acts.ts'
+import type { MachineWatches } from './machine-watches.ts'
 import type { Observer } from './observe.ts'
 import { gather, observe } from './observe.ts'
 import type { Next } from './queue.ts'
@@ -25,6 +27,7 @@ import type { Next } from './queue.ts'
 export type Reconciler = Observer & {
   readonly kinds: readonly Kind[]
   readonly longActs: LongActs
+  readonly watches: MachineWatches
   readonly log: Log
   /** Still the leader, by the monotonic clock. */
   readonly isLeading: () => boolean
@@ -52,6 +55,7 @@ export const reconcile = async (engine: Reconciler, key: Key): Promise<Next> => 
     if (settled) return settled
     const world = await observe(engine, operation, cluster.value, engine.longActs.running(operation.metadata.uid))
     if (!world.ok) return unread(engine, key, world.fault)
+    engine.watches.follow(operation, world.value)
     // What is checked is what is there now, not what was there a moment ago.
     if (operation.status.preflight === undefined) engine.connections.doubt(cluster.value)
     const decided = await lookAndDecide(engine, kind, operation, world.value)
@@ -118,7 +122,9 @@ const perform = async (engine: Reconciler, operation: TalosOperation, world: Wor
       return AGAIN
     }
     case 'release':
-      return world?.lock ? after(engine, operation, 'releasing the cluster lock', await releaseLock(home, clock, world.lock, decision.deeds)) : AGAIN
+      return world?.lock
+        ? after(engine, operation, 'releasing the cluster lock', await releaseLock(home, clock, world.lock, decision.deeds))
+        : AGAIN
     case 'cancel-act':
       engine.longActs.cancel(operation.metadata.uid, decision.target)
       return AGAIN
@@ -197,13 +203,13 @@ const act = async (
   if (!written.ok) return again(engine, operation, 'writing the intention', written.fault)
   const stopped = await mayNot(engine, operation, what)
   if (stopped) {
-    engine.log.info('not acting', { operation: operation.metadata.name, step, reason: stopped })
+    engine.log.info('not acting', { ...about(operation), step, reason: stopped })
     // While another may lead nothing is written. The intention stands there for an act that never was: its effect is waited for in vain, and that is all.
     if (engine.isLeading()) await writeUnanswered(engine, written.value, view.target.name, `not done: ${stopped}`, true, undefined)
     return BACK_OFF
   }
-  const ports: ActPorts = { talos: talos.value, kube: kube.value }
-  engine.log.info(what.describe(view), { operation: operation.metadata.name, machine: view.target.name, step })
+  const ports: ActPorts = { talos: fenced(talos.value, engine.isLeading), kube: fenced(kube.value, engine.isLeading) }
+  engine.log.info(what.describe(view), { ...about(operation), machine: view.target.name, step })
   return what.long ? startLong(engine, operation, ports, view, step, what) : runShort(engine, written.value, ports, view, step, what)
 }
 
@@ -239,6 +245,8 @@ const runShort = async (
 ): Promise<Next> => {
   const result = await what.run(ports, view)
   if (result.ok) return AGAIN
+  // Another may lead by now, and knows better what to write.
+  if (!engine.isLeading()) return BACK_OFF
   return (await faulted(engine, operation, view.target.name, step, what, result.fault)) ?? AFRESH
 }
 
@@ -261,7 +269,7 @@ const faulted = async (
     return AGAIN
   }
   engine.log.warn('the act was not answered well; trying again', {
-    operation: operation.metadata.name,
+    ...about(operation),
     machine: name,
     step,
     fault: fault.message,
@@ -336,6 +344,7 @@ const impossible = async (engine: Reconciler, operation: TalosOperation, kind: K
         overridable: false,
       }
   engine.longActs.cancel(operation.metadata.uid)
+  engine.watches.forget(operation.metadata)
   const decision = decideBlindly(operation, refusal, engine.clock.now())
   return perform(engine, operation, undefined, decision)
 }
@@ -347,7 +356,7 @@ const bug = async (engine: Reconciler, operation: TalosOperation, error: unknown
   const text = error instanceof Error ? error.message : String(error)
   engine.log.error('internal error', {
     id,
-    operation: operation.metadata.name,
+    ...about(operation),
     error: error instanceof Error ? (error.stack ?? text) : text,
   })
   engine.longActs.cancel(operation.metadata.uid)
@@ -372,6 +381,7 @@ const bug = async (engine: Reconciler, operation: TalosOperation, error: unknown
 /** The operation is gone: its acts end, and a lock that still names it is freed. */
 const forget = async (engine: Reconciler, key: Key): Promise<Next> => {
   engine.longActs.cancelNamesakes(key)
+  engine.watches.forget(key)
   const clusters = await engine.home.clusters(key.namespace)
   if (!clusters.ok) return BACK_OFF
   for (const cluster of clusters.value) {
@@ -385,8 +395,14 @@ const forget = async (engine: Reconciler, key: Key): Promise<Next> => {
   return {}
 }
 
+/** What every line of the log about an operation carries. */
+const about = ({ metadata, spec }: TalosOperation) => ({ namespace: metadata.namespace, operation: metadata.name, kind: spec.kind })
+
+/** What changed goes to the log as well: Events do not live long. */
 const tell = (engine: Reconciler, operation: TalosOperation, told: Told): Promise<void> => {
   const { namespace, name, uid } = operation.metadata
+  const write = told.type === 'Warning' ? engine.log.warn : engine.log.info
+  write('event', { ...about(operation), reason: told.reason, message: told.message })
   return engine.home.event({ regarding: { kind: 'TalosOperation', namespace, name, uid }, ...told })
 }
 
@@ -397,11 +413,15 @@ const after = (engine: Reconciler, operation: TalosOperation, what: string, resu
 const again = (engine: Reconciler, operation: TalosOperation, what: string, fault: Fault): Next => {
   if (fault.kind === 'conflict' || fault.kind === 'alreadyExists' || fault.kind === 'notFound') return AFRESH
   const write = isTransient(fault) ? engine.log.info : engine.log.warn
-  write(`${what} did not work; trying again`, { operation: operation.metadata.name, fault: fault.message })
+  write(`${what} did not work; trying again`, { ...about(operation), fault: fault.message })
   return fault.retryAfterMs === undefined ? BACK_OFF : { failed: true, againMs: fault.retryAfterMs }
 }
 
 const unread = (engine: Reconciler, key: Key, fault: Fault): Next => {
-  engine.log.info('the Kubernetes API does not answer well; trying again', { operation: key.name, fault: fault.message })
+  engine.log.info('the Kubernetes API does not answer well; trying again', {
+    namespace: key.namespace,
+    operation: key.name,
+    fault: fault.message,
+  })
   return BACK_OFF
 }
