@@ -6,7 +6,7 @@ import { rejoin } from '../../core/machine-steps/coming-back.ts'
 import { asGuard, etcdNeed, etcdSampleMs, etcdViews, gate } from '../../core/machine-steps/etcd.ts'
 import { asRecorded, both, denied, hasReceipt, since } from '../../core/machine-steps/guards.ts'
 import { transferLeadership } from '../../core/machine-steps/setting-aside.ts'
-import { addressOf, controlPlanesOf } from '../../core/machine-steps/target.ts'
+import { addressOf, controlPlanesOf, machineOf } from '../../core/machine-steps/target.ts'
 import type { View } from '../../core/world.ts'
 import { displayName } from '../../core/world.ts'
 import type { EtcdView } from '../../ports/talos.ts'
@@ -63,8 +63,11 @@ const defragment: Step = {
   commits: true,
 }
 
-const hasRoom = (view: View): boolean =>
-  etcdViews(view.world).every(v => v.view.ok && v.view.value.status.dbSize < DEFAULT_QUOTA_BYTES * MAX_FILL)
+const hasRoom = (view: View): boolean => {
+  const facts = machineOf(view)
+  const quota = (facts.ok && facts.value.etcdQuotaBytes) || DEFAULT_QUOTA_BYTES
+  return etcdViews(view.world).every(v => v.view.ok && v.view.value.status.dbSize < quota * MAX_FILL)
+}
 
 const disarm: Step = {
   name: 'disarm',
