@@ -107,6 +107,7 @@ describe.skipIf('missing' in servers)(`CRDs on a real kube-apiserver${'missing' 
       timeouts: { reboot: '30m' },
       acknowledge: [],
       minReadySeconds: 0,
+      again: false,
       ignoreWindows: false,
     })
     const partly = await created(operation('partly', { drain: { policy: 'force' }, maxUnavailable: '25%' }))
@@ -219,6 +220,7 @@ describe.skipIf('missing' in servers)(`CRDs on a real kube-apiserver${'missing' 
     ['acknowledge', { acknowledge: ['api-outage'] }],
     ['minReadySeconds', { minReadySeconds: 5 }],
     ['startAfter', { startAfter: '2030-01-01T00:00:00Z' }],
+    ['again', { again: true }],
     ['ignoreWindows', { ignoreWindows: true }],
     ['ttlAfterFinished', { ttlAfterFinished: '1h' }],
   ]
