@@ -48,6 +48,9 @@ const stateOf = (machine: Machine): LineState => {
 /** Certificates carry whole seconds, and nobody's clock is exact. */
 const SLACK_MS = 2000
 
+/** What is still unanswered then, such as a watch, is cut off. */
+const MAINTENANCE_ENDS_WITHIN_MS = 5000
+
 /**
  * Time may pass faster in the world than here, so a certificate is signed for as long before and after the present as it has there, and again when it
  * begins or expires there.
@@ -128,8 +131,8 @@ export const createEntrance = (options: {
     if (isClosed) return
     // The set is emptied when apid stops, so this has to be said anew for each life.
     if (machine.apid) machine.streams.add(ended)
-    // Other rules, and another certificate: whoever is connected has to come again.
-    if (wasOpen && !isInMaintenance(machine)) hangUp()
+    // Other rules, and another certificate: whoever is connected has to come again. The server of maintenance answers first what it was asked.
+    if (wasOpen && !isInMaintenance(machine)) open?.drain(MAINTENANCE_ENDS_WITHIN_MS)
     wasOpen = isInMaintenance(machine)
     await certify()
     if (isClosed) return
