@@ -6,7 +6,8 @@ import type { StaticPod } from './static-pods.ts'
 import { annotationsOf } from './static-pods.ts'
 import type { KubeObject } from './store.ts'
 
-const stateOf = (component: string, pod: StaticPod) => ({
+/** The status of its only container. */
+export const containerStatusOf = (component: string, pod: StaticPod) => ({
   ...{ name: component, image: pod.image, restartCount: 0, ready: pod.isRunning },
   state: pod.isRunning ? { running: { startedAt: timestamp(pod.startedAt) } } : { waiting: pod.waiting },
 })
@@ -28,7 +29,7 @@ export const keepMirrorsOf = (site: Site, machine: Machine, nodeUID: string): vo
     if (!pod.isRunning && !pod.waiting) continue
     const annotations = annotationsOf(component, pod)
     const isSame = there?.metadata.annotations?.['kubernetes.io/config.hash'] === annotations['kubernetes.io/config.hash']
-    const state = stateOf(component, pod)
+    const state = containerStatusOf(component, pod)
     if (there && isSame) {
       const told = (there.status as { containerStatuses?: readonly unknown[] }).containerStatuses?.[0]
       if (JSON.stringify(told) === JSON.stringify(state)) continue
@@ -60,7 +61,7 @@ export const keepMirrorsOf = (site: Site, machine: Machine, nodeUID: string): vo
   }
 }
 
-const statusOf = (before: KubeObject | undefined, now: number, { isRunning }: StaticPod, state: ReturnType<typeof stateOf>) => ({
+const statusOf = (before: KubeObject | undefined, now: number, { isRunning }: StaticPod, state: ReturnType<typeof containerStatusOf>) => ({
   phase: isRunning ? 'Running' : 'Pending',
   conditions: withCondition(before, now, { type: 'Ready', status: isRunning ? 'True' : 'False' }),
   containerStatuses: [state],

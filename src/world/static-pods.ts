@@ -31,6 +31,10 @@ type Wanted = { readonly config: KubernetesConfig; readonly renderings: Readonly
 
 const wanted = new WeakMap<Machine, Wanted>()
 
+/** What Talos has for the kubelet of this machine, whether or not it has been fetched. */
+export const renderingsOf = (machine: Machine): ReadonlyMap<Component, Rendering> =>
+  (machine.staticPods ? wanted.get(machine)?.renderings : undefined) ?? new Map<Component, Rendering>()
+
 /** How often a kubelet fetches its static pods from Talos. */
 const POLL_MS = 20_000
 /** How long it waits before it tries a missing image again. */
@@ -43,6 +47,13 @@ export const isServing = (machine: Machine): boolean => machine.staticPods && ma
 export const hashOf = (pod: Rendering): string =>
   digest(JSON.stringify([pod.rendered, pod.configVersion, pod.secretsVersion, pod.fileVersions])).slice(7, 39)
 
+/** Its annotations as Talos renders it. */
+export const renderedAnnotationsOf = (component: Component, pod: Rendering): Readonly<Record<string, string>> => ({
+  ...(component === 'kube-apiserver' ? { 'talos.dev/config-file-version': pod.fileVersions.join('') } : {}),
+  'talos.dev/config-version': String(pod.configVersion),
+  'talos.dev/secrets-version': String(pod.secretsVersion),
+})
+
 /** The annotations of its shadow in the Kubernetes API. */
 export const annotationsOf = (component: Component, pod: Rendering): Readonly<Record<string, string>> => {
   const hash = hashOf(pod)
@@ -50,9 +61,7 @@ export const annotationsOf = (component: Component, pod: Rendering): Readonly<Re
     'kubernetes.io/config.hash': hash,
     'kubernetes.io/config.mirror': hash,
     'kubernetes.io/config.source': 'http',
-    ...(component === 'kube-apiserver' ? { 'talos.dev/config-file-version': pod.fileVersions.join('') } : {}),
-    'talos.dev/config-version': String(pod.configVersion),
-    'talos.dev/secrets-version': String(pod.secretsVersion),
+    ...renderedAnnotationsOf(component, pod),
   }
 }
 

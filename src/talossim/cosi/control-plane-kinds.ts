@@ -14,7 +14,12 @@ import {
 import type { Component } from '../../world/kubernetes-config.ts'
 import { kubernetesConfigOf } from '../../world/kubernetes-config.ts'
 import type { Machine } from '../../world/machine.ts'
+import { versionOf } from '../../world/machine.ts'
+import { isAtLeast } from '../../world/releases.ts'
+import { nodeIPsOf } from '../../world/kubelet.ts'
 import type { Site } from '../../world/site.ts'
+import type { Rendering } from '../../world/static-pods.ts'
+import { renderingsOf } from '../../world/static-pods.ts'
 import type { Drawn, ResourceKind } from './kind.ts'
 import { drawn, inOrder } from './kind.ts'
 import { bootstrapManifests } from './manifests.ts'
@@ -33,11 +38,20 @@ const programOf = (site: Site, machine: Machine, component: Component) => {
   return { enabled: image !== '', image }
 }
 
+/** Arguments that the configuration adds: since 1.13 one may have several values. Before, they have another number on the wire, which is not known. */
+const extraArgsOf = (site: Site, machine: Machine, component: Component) => {
+  const { extraArgs = {} } = kubernetesConfigOf(site, machine).components.get(component) ?? {}
+  if (!isAtLeast(versionOf(machine), 1, 13)) return { yaml: inOrder(extraArgs), proto: {} }
+  const args = Object.fromEntries(Object.entries(inOrder(extraArgs)).map(([name, value]) => [name, { values: [value] }]))
+  return { yaml: args, proto: args }
+}
+
 /** Nothing is asked for in the configuration. */
 const NO_RESOURCES = { requests: { cpu: '', memory: '' }, limits: {} }
-const NOTHING_EXTRA = { extraArgs: {}, extraVolumes: [], environmentVariables: {} }
+const NOTHING_ELSE = { extraVolumes: [], environmentVariables: {} }
 
 const apiServerConfig: Draw = (site, machine) => {
+  const extraArgs = extraArgsOf(site, machine, 'kube-apiserver')
   const own = {
     image: programOf(site, machine, 'kube-apiserver').image,
     cloudProvider: '',
@@ -48,29 +62,33 @@ const apiServerConfig: Draw = (site, machine) => {
   const { image, cloudProvider, controlPlaneEndpoint, etcdServers, advertisedAddress } = own
   const yaml = {
     ...{ image, cloudProvider, controlPlaneEndpoint, etcdServers, localPort: 6443, serviceCIDR: [NETWORK.services] },
-    ...NOTHING_EXTRA,
+    ...{ extraArgs: extraArgs.yaml, ...NOTHING_ELSE },
     ...{ advertisedAddress, resources: NO_RESOURCES },
   }
-  const proto = { ...own, localPort: 6443n, serviceCidRs: [NETWORK.services], resources: NO_RESOURCES }
+  const proto = { ...own, localPort: 6443n, serviceCidRs: [NETWORK.services], resources: NO_RESOURCES, extraArgs: extraArgs.proto }
   return [drawn('kube-apiserver', APIServerConfigSpecSchema, proto, yaml)]
 }
 
 const controllerManagerConfig: Draw = (site, machine) => {
+  const extraArgs = extraArgsOf(site, machine, 'kube-controller-manager')
   const own = { ...programOf(site, machine, 'kube-controller-manager'), cloudProvider: '' }
   const yaml = {
     ...own,
     ...{ podCIDRs: [NETWORK.pods], serviceCIDRs: [NETWORK.services] },
-    ...NOTHING_EXTRA,
+    ...{ extraArgs: extraArgs.yaml, ...NOTHING_ELSE },
     resources: NO_RESOURCES,
   }
-  const proto = { ...own, podCidRs: [NETWORK.pods], serviceCidRs: [NETWORK.services], resources: NO_RESOURCES }
+  const proto = { ...own, podCidRs: [NETWORK.pods], serviceCidRs: [NETWORK.services], resources: NO_RESOURCES, extraArgs: extraArgs.proto }
   return [drawn('kube-controller-manager', ControllerManagerConfigSpecSchema, proto, yaml)]
 }
 
 const schedulerConfig: Draw = (site, machine) => {
+  const extraArgs = extraArgsOf(site, machine, 'kube-scheduler')
   const own = programOf(site, machine, 'kube-scheduler')
-  const yaml = { ...own, ...NOTHING_EXTRA, resources: NO_RESOURCES, config: {} }
-  return [drawn('kube-scheduler', SchedulerConfigSpecSchema, { ...own, resources: NO_RESOURCES, config: {} }, yaml)]
+  const yaml = { ...own, extraArgs: extraArgs.yaml, ...NOTHING_ELSE, resources: NO_RESOURCES, config: {} }
+  return [
+    drawn('kube-scheduler', SchedulerConfigSpecSchema, { ...own, resources: NO_RESOURCES, config: {}, extraArgs: extraArgs.proto }, yaml),
+  ]
 }
 
 const KUBELET: JsonObject = {
@@ -87,7 +105,7 @@ const KUBELET: JsonObject = {
 }
 
 const kubeletSpec: Draw = (site, machine) => {
-  const { name, addresses } = machine
+  const { name } = machine
   const spec = {
     image: kubernetesConfigOf(site, machine).kubelet.image,
     args: [
@@ -96,7 +114,7 @@ const kubeletSpec: Draw = (site, machine) => {
       '--config=/etc/kubernetes/kubelet.yaml',
       `--hostname-override=${name}`,
       '--kubeconfig=/etc/kubernetes/kubeconfig-kubelet',
-      `--node-ip=${addresses.join(',')}`,
+      `--node-ip=${nodeIPsOf(machine).join(',')}`,
     ],
     expectedNodename: name,
     config: KUBELET,
@@ -126,8 +144,14 @@ const kubeletConfig: Draw = (site, machine) => {
   ]
 }
 
-const rendered = (schema: typeof ConfigStatusSpecSchema | typeof SecretsStatusSpecSchema, version: string): Draw =>
-  onControlPlane(() => [drawn('static-pods', schema, { ready: true, version }, { ready: true, version })])
+/** What lies beside the pods, with the version that they carry in an annotation. */
+const rendered = (schema: typeof ConfigStatusSpecSchema | typeof SecretsStatusSpecSchema, versionIn: (pod: Rendering) => string): Draw =>
+  onControlPlane((_, machine) => {
+    const pod = renderingsOf(machine).get('kube-apiserver')
+    if (!pod) return []
+    const spec = { ready: true, version: versionIn(pod) }
+    return [drawn('static-pods', schema, spec, spec)]
+  })
 
 /** What a control plane is told to run, and what it brings into Kubernetes. */
 export const controlPlaneKinds: readonly ResourceKind[] = [
@@ -163,8 +187,8 @@ export const controlPlaneKinds: readonly ResourceKind[] = [
     owner: 'k8s.ControlPlaneStaticPodController',
     since: 0,
     draw: onControlPlane((site, machine) =>
-      [...kubernetesConfigOf(site, machine).components].map(([component, { image }]) => {
-        const pod = staticPod(machine, component, image)
+      [...renderingsOf(machine)].map(([component, rendering]) => {
+        const pod = staticPod(site, machine, component, rendering)
         return drawn(component, StaticPodSpecSchema, { pod }, inOrder(pod))
       }),
     ),
@@ -197,7 +221,7 @@ export const controlPlaneKinds: readonly ResourceKind[] = [
       ['Secrets Version', '{.version}'],
     ],
     since: 0,
-    draw: rendered(ConfigStatusSpecSchema, '1111'),
+    draw: rendered(ConfigStatusSpecSchema, ({ fileVersions }) => fileVersions.join('')),
   },
   {
     type: 'SecretStatuses.kubernetes.talos.dev',
@@ -209,7 +233,7 @@ export const controlPlaneKinds: readonly ResourceKind[] = [
       ['Secrets Version', '{.version}'],
     ],
     since: 0,
-    draw: rendered(SecretsStatusSpecSchema, '1'),
+    draw: rendered(SecretsStatusSpecSchema, ({ secretsVersion }) => String(secretsVersion)),
   },
   {
     type: 'Manifests.kubernetes.talos.dev',

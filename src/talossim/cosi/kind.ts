@@ -5,6 +5,7 @@ import { isAtLeast } from '../../world/releases.ts'
 import type { Site } from '../../world/site.ts'
 import type { Authorities } from '../call.ts'
 import { yamlOf } from './go-yaml.ts'
+import type { StaticPodReports } from './static-pod-reports.ts'
 
 /** A resource as the machine's state says it now; versions and times are kept elsewhere. */
 export type Drawn = {
@@ -13,6 +14,12 @@ export type Drawn = {
   /** Text of the spec in YAML. */
   readonly yaml: string
   readonly annotations: Readonly<Record<string, string>>
+}
+
+/** What resources are drawn from besides the world. */
+export type Beside = {
+  readonly authorities: Authorities | undefined
+  readonly staticPods: StaticPodReports
 }
 
 /** One type of resource that the simulated machines have. */
@@ -31,7 +38,7 @@ export type ResourceKind = {
   readonly sensitiveSince?: number
   /** First minor of Talos 1 that has it. */
   readonly since: number
-  readonly draw: (site: Site, machine: Machine, authorities: Authorities | undefined) => readonly Drawn[]
+  readonly draw: (site: Site, machine: Machine, beside: Beside) => readonly Drawn[]
 }
 
 export const isSensitive = ({ sensitiveSince }: ResourceKind, version: string): boolean =>

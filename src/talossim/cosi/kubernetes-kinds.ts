@@ -8,10 +8,13 @@ import {
 } from '../../../proto/gen/talos/resource/definitions/k8s/k8s_pb.ts'
 import type { Machine } from '../../world/machine.ts'
 import { versionOf } from '../../world/machine.ts'
-import { readScalar } from '../../world/machine-config.ts'
 import { isAtLeast } from '../../world/releases.ts'
 import type { Site } from '../../world/site.ts'
-import type { Drawn, ResourceKind } from './kind.ts'
+import type { Component } from '../../world/kubernetes-config.ts'
+import { containerStatusOf } from '../../world/mirror-pods.ts'
+import { RESOURCE, timestamp } from '../../world/objects.ts'
+import type { StaticPod } from '../../world/static-pods.ts'
+import type { Beside, Drawn, ResourceKind } from './kind.ts'
 import { drawn, inOrder, ipBytes } from './kind.ts'
 
 type Node = {
@@ -21,7 +24,7 @@ type Node = {
 
 /** The machine reads its own Node with the kubelet's credentials. */
 const nodeStatus = (site: Site, machine: Machine): readonly Drawn[] => {
-  const object = machine.kubelet ? site.store.get('nodes', '', machine.name) : undefined
+  const object = machine.kubelet ? site.store.get(RESOURCE.nodes, '', machine.name) : undefined
   if (!object) return []
   const node = object as unknown as Node
   const spec = {
@@ -35,20 +38,34 @@ const nodeStatus = (site: Site, machine: Machine): readonly Drawn[] => {
   return [drawn(machine.name, NodeStatusSpecSchema, spec, yaml)]
 }
 
-/** As far as Talos itself looks: phase and readiness of the three pods that the kubelet has reported. */
-const staticPods = (machine: Machine): readonly Drawn[] => {
-  if (!machine.kubelet || !machine.staticPods) return []
-  return ['kube-apiserver', 'kube-controller-manager', 'kube-scheduler'].map(name => {
-    const [hostIP = ''] = machine.addresses
-    const conditions = ['Initialized', 'Ready', 'ContainersReady', 'PodScheduled'].map(type => ({ status: 'True', type }))
-    const podStatus: JsonObject = { conditions, hostIP, phase: 'Running', podIP: hostIP }
-    return drawn(`kube-system/${name}-${machine.name}`, StaticPodStatusSpecSchema, { podStatus }, podStatus)
-  })
+/** In the order in which kubelets tell them. The kubelet says nothing of a process that it has not looked at yet. */
+const CONDITIONS = ['PodReadyToStartContainers', 'Initialized', 'Ready', 'ContainersReady', 'PodScheduled'] as const
+const NEED_THE_PROCESS: readonly string[] = ['Ready', 'ContainersReady']
+
+const podStatusOf = ({ addresses }: Machine, component: Component, pod: StaticPod): JsonObject => {
+  const { isRunning, startedAt, waiting } = pod
+  if (!isRunning && !waiting) return { phase: 'Pending' }
+  const [hostIP = ''] = addresses
+  const conditions = CONDITIONS.map(type => ({
+    ...{ lastProbeTime: null, lastTransitionTime: isRunning ? timestamp(startedAt) : null },
+    ...{ status: isRunning || !NEED_THE_PROCESS.includes(type) ? 'True' : 'False', type },
+  }))
+  return {
+    ...{ conditions, containerStatuses: [inOrder(containerStatusOf(component, pod)) as unknown as JsonObject] },
+    ...{ hostIP, phase: isRunning ? 'Running' : 'Pending', podIP: hostIP },
+  }
 }
 
+/** What the kubelet said last: Talos asks it now and then, so this is late. */
+const staticPods = (machine: Machine, beside: Beside): readonly Drawn[] =>
+  [...(beside.staticPods.of(machine) ?? [])].map(([component, pod]) => {
+    const podStatus = podStatusOf(machine, component, pod)
+    return drawn(`kube-system/${component}-${machine.name}`, StaticPodStatusSpecSchema, { podStatus }, podStatus)
+  })
+
 const kubeletStatus = (machine: Machine): readonly Drawn[] => {
-  const image = readScalar(machine.config, ['machine', 'kubelet', 'image'])
-  return machine.kubelet && image !== undefined ? [drawn('kubelet', KubeletStatusSpecSchema, { image }, { image })] : []
+  const { image } = machine.kubeletRun
+  return machine.kubelet ? [drawn('kubelet', KubeletStatusSpecSchema, { image }, { image })] : []
 }
 
 /** The machine's side of Kubernetes. */
@@ -95,7 +112,7 @@ export const kubernetesKinds: readonly ResourceKind[] = [
     aliases: ['podstatus'],
     columns: () => [['Ready', '{.conditions[?(@.type=="Ready")].status}']],
     since: 0,
-    draw: (_, machine) => staticPods(machine),
+    draw: (_, machine, beside) => staticPods(machine, beside),
   },
   {
     type: 'KubeletStatuses.kubernetes.talos.dev',

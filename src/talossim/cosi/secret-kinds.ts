@@ -99,7 +99,7 @@ export const secretKinds: readonly ResourceKind[] = [
     owner: 'secrets.RootOSController',
     sensitiveSince: 0,
     since: 0,
-    draw: (_, machine, authorities) => (authorities ? osRoot(machine, authorities) : []),
+    draw: (_, machine, { authorities }) => (authorities ? osRoot(machine, authorities) : []),
   },
   {
     type: 'KubernetesRootSecrets.secrets.talos.dev',
@@ -108,7 +108,7 @@ export const secretKinds: readonly ResourceKind[] = [
     owner: 'secrets.RootKubernetesController',
     sensitiveSince: 0,
     since: 0,
-    draw: (site, machine, authorities) => (authorities ? kubernetesRoot(site, machine, authorities) : []),
+    draw: (site, machine, { authorities }) => (authorities ? kubernetesRoot(site, machine, authorities) : []),
   },
   {
     type: 'EtcdRootSecrets.secrets.talos.dev',
@@ -117,6 +117,6 @@ export const secretKinds: readonly ResourceKind[] = [
     owner: 'secrets.RootEtcdController',
     sensitiveSince: 0,
     since: 0,
-    draw: (_, machine, authorities) => (authorities ? etcdRoot(machine, authorities) : []),
+    draw: (_, machine, { authorities }) => (authorities ? etcdRoot(machine, authorities) : []),
   },
 ]

@@ -5,7 +5,8 @@ import { ResourceSchema } from '../../../proto/gen/cosi/resource/state_pb.ts'
 import type { Machine } from '../../world/machine.ts'
 import type { Site } from '../../world/site.ts'
 import type { Authorities } from '../call.ts'
-import type { Drawn, ResourceKind } from './kind.ts'
+import type { Beside, Drawn, ResourceKind } from './kind.ts'
+import { createStaticPodReports } from './static-pod-reports.ts'
 
 /** `at` counts the events of one type on one machine since its boot, from 1. */
 export type ResourceEvent = { readonly at: number } & (
@@ -78,7 +79,7 @@ export const createResourceStates = (site: Site, authorities?: Authorities): Res
     const now = site.schedule.now()
     const events: ResourceEvent[] = []
     const present = new Set<string>()
-    for (const drawn of machine.config === '' && needsConfig(kind) ? [] : kind.draw(site, machine, authorities)) {
+    for (const drawn of machine.config === '' && needsConfig(kind) ? [] : kind.draw(site, machine, beside)) {
       present.add(drawn.id)
       const held = shelf.held.get(drawn.id)
       if (held && same(held.drawn, drawn)) continue
@@ -113,6 +114,7 @@ export const createResourceStates = (site: Site, authorities?: Authorities): Res
       refresh(machine, kind)
     }
   }
+  const beside: Beside = { authorities, staticPods: createStaticPodReports(site, look) }
   const unlisten = site.listen(look)
   const nodes = site.store.watch('nodes', undefined, look)
 
@@ -134,6 +136,7 @@ export const createResourceStates = (site: Site, authorities?: Authorities): Res
     look,
     close: () => {
       unlisten()
+      beside.staticPods.close()
       if (nodes.ok) nodes.stop()
       watchers.clear()
     },

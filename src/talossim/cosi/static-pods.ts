@@ -1,8 +1,11 @@
 import type { JsonObject } from '@bufbuild/protobuf'
 import type { Machine } from '../../world/machine.ts'
 import type { Component } from '../../world/kubernetes-config.ts'
-import { imageVersion } from '../../world/kubernetes-config.ts'
+import { imageVersion, kubernetesConfigOf } from '../../world/kubernetes-config.ts'
 import { readScalar } from '../../world/machine-config.ts'
+import type { Site } from '../../world/site.ts'
+import type { Rendering } from '../../world/static-pods.ts'
+import { renderedAnnotationsOf } from '../../world/static-pods.ts'
 
 /** Talos' own defaults; the simulated configurations do not change them. */
 export const NETWORK = {
@@ -107,16 +110,21 @@ const REQUESTS: Readonly<Record<Component, { readonly cpu: string; readonly memo
 }
 
 /** The pod that the kubelet is given: its command is what an upgrade of Kubernetes looks at for flags that are gone. */
-export const staticPod = (machine: Machine, component: Component, image: string): JsonObject => {
+export const staticPod = (site: Site, machine: Machine, component: Component, rendering: Rendering): JsonObject => {
+  const { image } = rendering
   const folders = [`/system/secrets/kubernetes/${component}`]
   if (component !== 'kube-controller-manager') folders.push(`/system/config/kubernetes/${component}`)
   const volumes = folders.map(path => ({ name: path.split('/')[2]!, path }))
   const switches = component === 'kube-controller-manager' ? ['--use-service-account-credentials'] : []
-  const flags = Object.entries(FLAGS[component](machine)).map(([name, value]) => `--${name}=${value}`)
+  const { extraArgs = {} } = kubernetesConfigOf(site, machine).components.get(component) ?? {}
+  const flags = Object.entries({ ...FLAGS[component](machine), ...extraArgs })
+    .toSorted(([a], [b]) => (a < b ? -1 : 1))
+    .map(([name, value]) => `--${name}=${value}`)
   return {
     apiVersion: 'v1',
     kind: 'Pod',
     metadata: {
+      annotations: renderedAnnotationsOf(component, rendering),
       labels: {
         'app.kubernetes.io/component': 'control-plane',
         'app.kubernetes.io/managed-by': 'Talos',

@@ -2,6 +2,7 @@ import { ConnectRecord_State as State, MachineService, NetstatRequest_Filter as 
 import { answer } from '../../world/answer.ts'
 import { answers, type Machine } from '../../world/machine.ts'
 import type { Site } from '../../world/site.ts'
+import { isServing } from '../../world/static-pods.ts'
 import type { UnaryHandler } from '../call.ts'
 import { unary } from '../dispatch.ts'
 import type { Socket } from './programs.ts'
@@ -44,7 +45,7 @@ const addressOf = (machine: Machine): string => machine.addresses[0] ?? ''
 const connectionsOf = (site: Site): readonly Connection[] => {
   const up = site.machines.filter(answers)
   const members = up.filter(machine => machine.services.get('etcd')?.state === 'Running')
-  const servers = up.filter(machine => machine.staticPods)
+  const servers = up.filter(isServing)
   const between = (from: Machine, to: Machine, service: readonly [string, string], port: number): Connection => ({
     ...{ from, to, service, port, ip: [addressOf(from), addressOf(to)] },
   })

@@ -1,5 +1,7 @@
+import { hashOf } from '../../world/static-pods.ts'
 import type { KubeObject } from '../../world/store.ts'
 import type { Machine } from '../../world/machine.ts'
+import { RESOURCE } from '../../world/objects.ts'
 import type { Site } from '../../world/site.ts'
 import { programOf, type Program } from './programs.ts'
 import { hexOf, share, swing } from './steady.ts'
@@ -116,24 +118,32 @@ const podOf = (machine: Machine, pod: KubeObject): Pod => {
   })
   const first = Math.min(...containers.map(({ startedAt }) => startedAt))
   const ready = Date.parse(startTime)
-  const { namespace = '', name, uid, annotations } = pod.metadata
-  // A static pod is known to its kubelet by a hash; what the API has of it is a shadow with a UID of its own.
-  const hash = annotations?.['kubernetes.io/config.hash']
-  const isStatic = annotations?.['kubernetes.io/config.mirror'] !== undefined
+  const { namespace = '', name, uid } = pod.metadata
   return {
-    ...{ name: `${namespace}/${name}`, uid: hash ?? uid, hostNetwork: isStatic || spec.hostNetwork === true, containers },
+    ...{ name: `${namespace}/${name}`, uid, hostNetwork: spec.hostNetwork === true, containers },
     startedAt: isOfThisLife(ready) ? Math.min(ready, first) : first,
   }
 }
 
+/** The kubelet knows them by a hash, whatever the API shows of them. */
+const staticPodsOf = ({ name: node, pods }: Machine): readonly Pod[] =>
+  [...pods].flatMap(([name, pod]) => {
+    const { image, isRunning, startedAt } = pod
+    if (!isRunning) return []
+    const containers = [{ name, image, startedAt }]
+    return [{ name: `kube-system/${name}-${node}`, uid: hashOf(pod), hostNetwork: true, startedAt, containers }]
+  })
+
+const isMirror = ({ metadata }: KubeObject): boolean => metadata.annotations?.['kubernetes.io/config.mirror'] !== undefined
+
 const podsOf = (site: Site, machine: Machine): readonly Pod[] => {
   if (machine.services.get('cri')?.state !== 'Running') return []
-  return site.store
-    .list('pods')
-    .items.filter(pod => (pod.spec as PodSpec).nodeName === machine.name)
+  const others = site.store
+    .list(RESOURCE.pods)
+    .items.filter(pod => (pod.spec as PodSpec).nodeName === machine.name && !isMirror(pod))
     .map(pod => podOf(machine, pod))
     .filter(({ containers }) => containers.length > 0)
-    .toSorted((a, b) => (a.name < b.name ? -1 : 1))
+  return [...staticPodsOf(machine), ...others].toSorted((a, b) => (a.name < b.name ? -1 : 1))
 }
 
 const PAUSE_IMAGE = 'registry.k8s.io/pause:3.10.1'

@@ -4,7 +4,6 @@ import { MachineService } from '../../../proto/gen/machine/machine_pb.ts'
 import { answer, refuse } from '../../world/answer.ts'
 import type { Machine } from '../../world/machine.ts'
 import { versionOf } from '../../world/machine.ts'
-import { readScalar } from '../../world/machine-config.ts'
 import { releaseOf } from '../../world/releases.ts'
 import type { Site } from '../../world/site.ts'
 import type { StreamHandler } from '../call.ts'
@@ -41,10 +40,10 @@ export const mountsOf = (machine: Machine): readonly Mount[] => {
 export const imagesOf = (site: Site, machine: Machine, namespace: 'system' | 'cri'): readonly string[] => {
   const pods = (): readonly string[] => runningOn(site, machine).pods.flatMap(pod => pod.containers.map(({ image }) => image))
   if (namespace === 'cri') return [...new Set(pods())].toSorted()
-  const kubelet = readScalar(machine.config, ['machine', 'kubelet', 'image'])
+  const kubelet = machine.kubeletRun.image
   const own = [
     ...(machine.services.has('etcd') ? [`registry.k8s.io/etcd:v${releaseOf(versionOf(machine)).etcd}`] : []),
-    ...(machine.services.has('kubelet') && kubelet !== undefined ? [kubelet] : []),
+    ...(machine.services.has('kubelet') && kubelet !== '' ? [kubelet] : []),
   ]
   return [...new Set([...machine.images.keys(), ...own])].toSorted()
 }
