@@ -7,8 +7,11 @@ import { kinds } from '../../kinds/registry.ts'
 import { version } from '../cli/version.ts'
 import { openPorts, type PortOptions } from '../open-ports.ts'
 import { systemClock } from '../system-clock.ts'
+import { createMetrics } from './metrics.ts'
 import { obstacle } from './obstacle.ts'
 import { CONTROLLER_HELP, readSettings } from './options.ts'
+import { serveStatus } from './serve-status.ts'
+import { createVitals } from './vitals.ts'
 
 /** Runs the controller until SIGTERM or SIGINT. Answers the exit code. `hooks` see every request and call, for who counts them. */
 export const runController = async (argv: readonly string[], hooks: Pick<PortOptions, 'onRequest' | 'onCall'> = {}): Promise<number> => {
@@ -21,7 +24,7 @@ export const runController = async (argv: readonly string[], hooks: Pick<PortOpt
     process.stdout.write(CONTROLLER_HELP)
     return 0
   }
-  const { kubeconfig, context, namespace, leaseNamespace, identity, self, pace, logLevel } = read.settings
+  const { kubeconfig, context, namespace, leaseNamespace, identity, self, pace, logLevel, listen } = read.settings
   const config = await loadKubeConfig({
     ...(kubeconfig ? { kubeconfigPath: kubeconfig } : {}),
     ...(context ? { context } : {}),
@@ -38,21 +41,42 @@ export const runController = async (argv: readonly string[], hooks: Pick<PortOpt
     error: (message, fields) => logger.error(fields ?? {}, message),
   }
   log.info('starting', { version, server: config.value.server, namespace: namespace ?? 'all', kinds: kinds.map(k => k.name) })
+  const metrics = createMetrics(systemClock, version)
+  const vitals = createVitals()
   const ports = openPorts({
     config: config.value,
     userAgent: `ichor-controller/${version}`,
     instance: identity,
     ...(namespace ? { namespace } : {}),
     problem: message => log.warn(message),
-    ...hooks,
+    onRequest: record => {
+      metrics.onRequest(record)
+      vitals.onRequest(record)
+      hooks.onRequest?.(record)
+    },
+    onCall: report => {
+      metrics.onCall(report)
+      hooks.onCall?.(report)
+    },
   })
+  const status = listen && (await serveStatus(listen, { registry: metrics.registry, ...vitals }).catch((error: Error) => error))
+  const close = async (): Promise<void> => {
+    ports.close()
+    if (status && !(status instanceof Error)) await status.close()
+  }
+  if (status instanceof Error) {
+    process.stderr.write(`error: --listen: ${status.message}\n`)
+    await close()
+    return 1
+  }
+  if (status) log.info('listening', { address: status.address })
   const stop = toldToStop()
   if (!(await untilReady(() => obstacle(ports.client, { namespace, leaseNamespace }), stop, log))) {
-    ports.close()
+    await close()
     return 0
   }
   const controller = startController({
-    home: ports.home,
+    home: metrics.counted(ports.home),
     connections: ports.connections,
     clock: systemClock,
     random: Math.random,
@@ -62,11 +86,14 @@ export const runController = async (argv: readonly string[], hooks: Pick<PortOpt
     leaderLease: { namespace: leaseNamespace, name: 'ichor-controller' },
     self,
     pace,
+    passed: metrics.passed,
   })
+  metrics.show({ controller, home: ports.home, namespace })
+  vitals.look(controller, ports.home)
   await stop
   log.info('stopping: the passes that run end first')
   await controller.stop()
-  ports.close()
+  await close()
   return 0
 }
 

@@ -1,5 +1,6 @@
 import { parseArgs } from 'node:util'
 import { hostname } from 'node:os'
+import type { Listen } from './serve-status.ts'
 
 export type ControllerSettings = {
   readonly kubeconfig: string | undefined
@@ -11,6 +12,8 @@ export type ControllerSettings = {
   readonly identity: string
   readonly self: { readonly namespace: string; readonly pod: string; readonly node: string } | undefined
   readonly pace: number
+  /** Where metrics and probes are answered; nowhere where undefined. */
+  readonly listen: Listen | undefined
   readonly logLevel: 'debug' | 'info' | 'warn' | 'error'
 }
 
@@ -24,6 +27,7 @@ Runs the controller until it is told to stop. In a pod it uses the pod's Service
   --lease-namespace NAME  where the Lease of the leader election lives (default: $POD_NAMESPACE, then ichor-system)
   --identity NAME         of this replica (default: $POD_NAME, then the host name and the process id)
   --pace N                divide the controller's own waits; for demonstrations on simulated machines only (default: 1)
+  --listen ADDRESS        where /metrics, /healthz and /readyz are answered, as HOST:PORT or :PORT (default: :8080 in a pod, else nowhere)
   --log-level LEVEL       debug, info, warn or error (default: info)
   -h, --help
 
@@ -46,6 +50,7 @@ export const readSettings = (
         'lease-namespace': { type: 'string' },
         identity: { type: 'string' },
         pace: { type: 'string' },
+        listen: { type: 'string' },
         'log-level': { type: 'string' },
         help: { type: 'boolean', short: 'h' },
       },
@@ -59,6 +64,8 @@ export const readSettings = (
   const logLevel = values['log-level'] ?? 'info'
   if (logLevel !== 'debug' && logLevel !== 'info' && logLevel !== 'warn' && logLevel !== 'error')
     return { ok: false, problem: `--log-level ${logLevel} is none of debug, info, warn, error` }
+  const listen = listenOf(values.listen ?? (env['POD_NAME'] ? ':8080' : undefined))
+  if (listen === 'wrong') return { ok: false, problem: `--listen ${values.listen} is not HOST:PORT or :PORT, for example 127.0.0.1:8080` }
   const { POD_NAME: pod, POD_NAMESPACE: podNamespace, NODE_NAME: node } = env
   return {
     ok: true,
@@ -70,7 +77,16 @@ export const readSettings = (
       identity: values.identity ?? pod ?? `${hostname()}-${process.pid}`,
       self: pod && podNamespace && node ? { pod, namespace: podNamespace, node } : undefined,
       pace,
+      listen,
       logLevel,
     },
   }
+}
+
+/** Without a host: on all addresses of the machine, of both families where it has both. */
+const listenOf = (text: string | undefined): Listen | undefined | 'wrong' => {
+  if (text === undefined) return undefined
+  const [, bracketed, plain = '', digits = ''] = /^(?:\[([0-9a-fA-F:.]+)\]|([^:\s]*)):(\d{1,5})$/.exec(text) ?? []
+  const port = Number(digits)
+  return digits === '' || port > 65_535 ? 'wrong' : { host: bracketed ?? (plain || '::'), port }
 }
