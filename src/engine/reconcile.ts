@@ -399,14 +399,8 @@ const forget = async (engine: Reconciler, key: Key): Promise<Next> => {
 const about = ({ metadata, spec }: TalosOperation) => ({ namespace: metadata.namespace, operation: metadata.name, kind: spec.kind })
 
 /** What changed goes to the log as well: Events do not live long. */
-/** What every line of the log about an operation carries. */
-const about = ({ metadata, spec }: TalosOperation) => ({ namespace: metadata.namespace, operation: metadata.name, kind: spec.kind })
-
-/** What changed goes to the log as well: Events do not live long. */
 const tell = (engine: Reconciler, operation: TalosOperation, told: Told): Promise<void> => {
   const { namespace, name, uid } = operation.metadata
-  const write = told.type === 'Warning' ? engine.log.warn : engine.log.info
-  write('event', { ...about(operation), reason: told.reason, message: told.message })
   const write = told.type === 'Warning' ? engine.log.warn : engine.log.info
   write('event', { ...about(operation), reason: told.reason, message: told.message })
   return engine.home.event({ regarding: { kind: 'TalosOperation', namespace, name, uid }, ...told })
