@@ -17,6 +17,13 @@ export const schematicProblem = (text: string): string | undefined => {
   return `${JSON.stringify(text.slice(0, 80))} is not a schematic id: ${why}; an id is 64 lower-case hexadecimal digits, as the Image Factory shows it.`
 }
 
+/** The host of a factory, perhaps with a path, as it stands in references: without the scheme that people copy along, and without a slash at its end. */
+export const factoryHost = (text: string): string =>
+  text
+    .trim()
+    .replace(/^[a-z][a-z0-9+.-]*:\/\//i, '')
+    .replace(/\/+$/, '')
+
 /** A machine that no factory made anything for runs what the empty schematic stands for. */
 export const sameSchematic = (a: string, b: string): boolean => (a === '' ? EMPTY_SCHEMATIC : a) === (b === '' ? EMPTY_SCHEMATIC : b)
 

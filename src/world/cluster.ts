@@ -58,6 +58,8 @@ export type WorldOptions = {
   readonly extensions?: readonly string[]
   /** Host of the Image Factory; default `factory.talos.dev`. */
   readonly factory?: string
+  /** Hosts of further factories, which know the same schematics. */
+  readonly factories?: readonly string[]
   /** `machine.install.image` by index; default: the image of what runs. */
   readonly installImage?: (index: number) => string
   readonly platform?: string
@@ -151,7 +153,7 @@ export const createWorld = (options: WorldOptions): World => {
   const schedule = createSchedule({ seed: options.seed, start: start - SETTLE_MS })
   const durations = createDurations(schedule.random, { overrides: options.durations, scale: options.scale })
   const factory = options.factory ?? 'factory.talos.dev'
-  const registry = createRegistry({ factories: [...new Set([factory, 'factory.talos.dev'])] })
+  const registry = createRegistry({ factories: [...new Set([factory, 'factory.talos.dev', ...(options.factories ?? [])])] })
   const store = createStore({ now: schedule.now, random: schedule.random.next })
   const warmup = createJournal(schedule.now)
   const journal = createJournal(() => Math.max(start, schedule.now()), options.journalLimit)

@@ -9,7 +9,7 @@ export type Installer = {
   readonly version: string
   /** Empty for the official installer. */
   readonly schematic: string
-  /** Host (with port) of the Image Factory; empty for the official installer. */
+  /** Host of the Image Factory, with a port or a path where it has one; empty for the official installer. */
   readonly factory: string
   readonly secureBoot: boolean
 }
@@ -34,7 +34,7 @@ export type Registry = {
   readonly addSchematic: (id: string, extensions: readonly string[]) => void
 }
 
-const FACTORY = /^([^/]+)\/(?:[a-z0-9-]+-)?installer(-secureboot)?\/([0-9a-f]{64}):([^:@/]+)$/
+const FACTORY = /^(.+)\/(?:[a-z0-9-]+-)?installer(-secureboot)?\/([0-9a-f]{64}):([^:@/]+)$/
 const OFFICIAL = /^ghcr\.io\/siderolabs\/installer:([^:@/]+)$/
 
 const PROGRAM = /^[^/]+\/(?:[^:@]+\/)?(?:kube-apiserver|kube-controller-manager|kube-scheduler|kube-proxy|kubelet):v1\.\d+\.\d+/

@@ -3,12 +3,16 @@ import { YES, no, unknown } from '../../core/kind.ts'
 import { CALL_MS, READY_MS, apiServer, nodeReady, rejoin, soak, uncordon } from '../../core/machine-steps/coming-back.ts'
 import { addressOf, machineOf } from '../../core/machine-steps/target.ts'
 import { displayName } from '../../core/world.ts'
-import { wrongBoot } from './evidence.ts'
+import { peerOf, wrongBoot } from './evidence.ts'
 import { gate, wish } from './view.ts'
 
 const verify: Step = {
   name: 'verify',
   summary: 'The machine runs the version and schematic that were installed, and Talos reports it running and ready.',
+  needs: view => {
+    const peer = peerOf(view)
+    return peer ? [{ what: 'machine', name: peer.name }] : []
+  },
   done: view => {
     const facts = machineOf(view)
     if (!facts.ok) return unknown(`it does not answer: ${facts.fault.message}`)

@@ -48,6 +48,11 @@ const pull: Step = {
 const mayPass = (exitCode: number, lines: readonly string[]): boolean =>
   exitCode >= 4 && exitCode <= 7 && !(exitCode === 4 && lines.some(l => /pre-?flight|compatib|too old|too new|not supported/i.test(l)))
 
+/** Installed years ago its boot partition may be too small for a kernel of today. */
+const NO_ROOM =
+  'Its boot partition has no room for another version, and nothing can enlarge that: the machine has to be reset and installed anew. That is left to you, nothing was wiped.'
+const isBootFull = (lines: readonly string[]): boolean => lines.some(l => /no space left on device/i.test(l) && /\bboot\b|\bEFI\b/i.test(l))
+
 const install: Step = {
   name: 'install',
   summary: 'Runs the installer, which writes the other boot slot and nothing else.',
@@ -67,9 +72,9 @@ const install: Step = {
       const { exitCode, lines } = outcome.value
       if (exitCode === 0) return { ok: true, value: { receipt: `exit code 0, ${image}`.slice(0, 1024) } }
       const said = lines.at(-1) ?? 'it said nothing'
-      if (mayPass(exitCode, lines))
+      if (mayPass(exitCode, lines) && !isBootFull(lines))
         return { ok: false, fault: { kind: 'busy', message: `the installer ended with exit code ${exitCode}: ${said}` } }
-      const message = `${displayName(view.target)}: the installer ended with exit code ${exitCode}: ${lines.slice(-3).join(' | ') || said}. The machine still runs ${view.target.before?.version}, wanted ${specOf(view.operation).version}.`
+      const message = `${displayName(view.target)}: the installer ended with exit code ${exitCode}: ${lines.slice(-3).join(' | ') || said}. The machine still runs ${view.target.before?.version}, wanted ${specOf(view.operation).version}.${isBootFull(lines) ? ` ${NO_ROOM}` : ''}`
       return { ok: true, value: { failed: { reason: 'InstallFailed', message } } }
     },
   },

@@ -5,7 +5,7 @@ import { compatibilityTable, talosKernel, talosMinor, talosRelease } from '../..
 import { talosStep, verdict } from '../../core/compatibility/verdict.ts'
 import { wayOut } from '../../core/compatibility/way-out.ts'
 import type { Checked, Refusal } from '../../core/kind.ts'
-import { sameSchematic } from '../../core/talos-image.ts'
+import { factoryHost, sameSchematic } from '../../core/talos-image.ts'
 import { etcdViews } from '../../core/machine-steps/etcd.ts'
 import { controlPlanesOf, isOnlySchedulable } from '../../core/machine-steps/target.ts'
 import type { Known } from '../../core/preflight.ts'
@@ -274,6 +274,11 @@ const notes = (operation: TalosOperation, world: World, mine: readonly Known[], 
   if (pending.length > 0 && isInTable(spec.version) && talosRelease(spec.version) === undefined)
     list.push(
       `The compatibility table of ${compatibilityTable.asOf} does not list ${spec.version}; it is judged as the other releases of its minor.`,
+    )
+  const { imageFactory = '' } = world.cluster.spec
+  if (factoryHost(imageFactory) !== imageFactory)
+    list.push(
+      `spec.imageFactory of the TalosCluster is ${JSON.stringify(imageFactory)}; in references of images it is written ${factoryHost(imageFactory)}.`,
     )
   const only = nodes.length === 1 ? nodes[0] : undefined
   if (only && isOnlySchedulable(nodes, only))

@@ -1,7 +1,8 @@
 import type { Reason } from '../../api/reasons.ts'
+import type { Target } from '../../api/talos-operation.ts'
 import type { Answer, Verdict } from '../../core/kind.ts'
 import { YES, no, unknown, wait } from '../../core/kind.ts'
-import { ms, receiptOf } from '../../core/ledger.ts'
+import { ms, receiptOf, targetsOf } from '../../core/ledger.ts'
 import { asRecorded, hasReceipt } from '../../core/machine-steps/guards.ts'
 import { isBackAsNode, machineOf } from '../../core/machine-steps/target.ts'
 import { sameSchematic } from '../../core/talos-image.ts'
@@ -102,7 +103,25 @@ export const wrongBoot = (view: View, facts: MachineFacts): Extract<Answer, { is
       `${name} runs ${version} after the reboot, wanted ${wanted} (it ran ${before?.version ?? 'something else'} before). Nothing is reinstalled until the operation is resumed.`,
     )
   }
-  return failed('SchematicMismatch', `${name} runs ${version} with ${named(schematic)}, wanted ${named(wish(view, 'schematic'))}.`)
+  return failed(
+    'SchematicMismatch',
+    `${name} runs ${version} with ${named(schematic)}, wanted ${named(wish(view, 'schematic'))}.${lacking(view, facts)}`,
+  )
+}
+
+/** A machine that this operation brought to the same goal: its extensions are those that belong to it. */
+export const peerOf = ({ operation, target }: View): Target | undefined =>
+  targetsOf(operation.status).find(
+    t => t.phase === 'Completed' && t.after !== undefined && sameSchematic(t.after.schematic ?? '', target.goal?.['schematic'] ?? ''),
+  )
+
+const lacking = (view: View, { extensions }: MachineFacts): string => {
+  const peer = peerOf(view)
+  const seen = peer && view.world.facts.machines[peer.name]
+  const missing = seen?.ok ? seen.value.extensions.filter(e => !extensions.includes(e)) : []
+  if (peer && missing.length > 0)
+    return ` ${missing.length === 1 ? 'The extension' : 'The extensions'} ${missing.join(', ')}, which ${displayName(peer)} has, ${missing.length === 1 ? 'is' : 'are'} missing: what needs them does not run there.`
+  return extensions.length > 0 ? ` It has the extensions ${extensions.join(', ')}.` : ' It has no extensions.'
 }
 
 const named = (schematic: string): string => (schematic === '' ? 'no schematic' : `the schematic ${schematic}`)

@@ -11,6 +11,7 @@ import { YES } from '../../core/kind.ts'
 import { asGuard, gate as askGate } from '../../core/machine-steps/etcd.ts'
 import { chosen, controlPlanesOf, isControlPlane } from '../../core/machine-steps/target.ts'
 import { matchesSelector } from '../../core/rollout-order.ts'
+import { factoryHost } from '../../core/talos-image.ts'
 import type { View, World } from '../../core/world.ts'
 import type { MachineFacts } from '../../ports/talos.ts'
 import { talosSpec } from './spec.ts'
@@ -56,7 +57,7 @@ export const chooseImage = (
     ...(schematic ? { schematic } : {}),
     ...(image ? { image } : {}),
     ...(machine?.spec.installImage ? { machineImage: machine.spec.installImage } : {}),
-    ...(imageFactory ? { clusterFactory: imageFactory } : {}),
+    ...(imageFactory ? { clusterFactory: factoryHost(imageFactory) } : {}),
   })
 }
 
