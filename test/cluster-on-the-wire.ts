@@ -22,9 +22,19 @@ import type { World } from '../src/world/cluster.ts'
 
 export { CLUSTER, NAMESPACE }
 
+/** One line of a controller's log. What it does to a machine names the machine and the step. */
+export type Logged = {
+  readonly level: number
+  /** Milliseconds since 1970. */
+  readonly time: number
+  readonly msg: string
+  readonly machine?: string
+  readonly step?: string
+}
+
 export type Process = Child & {
   /** What it has logged, one entry a line. */
-  readonly log: () => readonly { readonly level: number; readonly msg: string }[]
+  readonly log: () => readonly Logged[]
   readonly logPath: string
 }
 
@@ -141,7 +151,7 @@ export const startCluster = async (options: {
           readFileSync(logPath, 'utf8')
             .split('\n')
             .filter(line => line.startsWith('{'))
-            .map(line => JSON.parse(line) as { level: number; msg: string })
+            .map(line => JSON.parse(line) as Logged)
         return { ...child, log, logPath }
       },
     }
