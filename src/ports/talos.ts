@@ -132,6 +132,12 @@ export type Talos = MachineActions & {
   readonly members: (address: string) => Promise<Result<readonly ClusterMember[]>>
   readonly machine: (address: string) => Promise<Result<MachineFacts>>
   readonly etcd: (address: string) => Promise<Result<EtcdView>>
+  /**
+   * Tells `changed` when the machine may say something new of its stage, its readiness or its boot, and once at the beginning: a reason to look, never a
+   * fact. Goes on through reboots and lost connections, until it is stopped by the answer. `ended`: its credential was replaced, and whoever still
+   * wants to hear watches anew.
+   */
+  readonly watch: (address: string, told: (what: 'changed' | 'ended') => void) => () => void
 
   /** Pulls into the containerd that the installer runs from; answers the reference to install, pinned by digest where the machine gives one. */
   readonly pull: (address: string, image: string, call: LongCall) => Promise<Result<string>>

@@ -16,13 +16,18 @@ export const freezable = (ports: Ports): { readonly ports: Ports; readonly freez
   const awake = (): Promise<void> => new Promise(resolve => whenAwake(resolve))
   const known = new WeakMap<object, object>()
 
+  /** What a watch is given to tell, which waits too. */
+  const heard = (given: unknown): unknown =>
+    typeof given === 'function' ? (...told: readonly unknown[]) => whenAwake(() => void (given as Watch)(...told)) : given
+
   /** The same port, whose answers wait. What a port answers may itself be a port. */
   const wrapped = <T extends object>(port: T): T => {
     const before = known.get(port)
     if (before) return before as T
     const own = Object.fromEntries(
       Object.entries(port).map(([name, member]) => {
-        if (typeof member !== 'function' || name === 'watch') return [name, member]
+        if (typeof member !== 'function') return [name, member]
+        if (name === 'watch') return [name, (...args: readonly unknown[]): unknown => (member as Watch)(...args.map(heard))]
         return [
           name,
           async (...args: readonly unknown[]) => {
@@ -38,10 +43,7 @@ export const freezable = (ports: Ports): { readonly ports: Ports; readonly freez
   }
 
   const clock: Clock = { ...ports.clock, after: (ms, run) => ports.clock.after(ms, () => whenAwake(run)) }
-  const home: Home = {
-    ...wrapped(ports.home),
-    watch: (what, changed) => ports.home.watch(what, (...change) => whenAwake(() => changed(...change))),
-  }
+  const home: Home = wrapped(ports.home)
   const connections: Connections = wrapped(ports.connections)
   return {
     ports: { ...ports, clock, home, connections },
@@ -55,6 +57,8 @@ export const freezable = (ports: Ports): { readonly ports: Ports; readonly freez
     },
   }
 }
+
+type Watch = (...args: readonly unknown[]) => unknown
 
 const isOpened = (answer: unknown): answer is { readonly ok: true; readonly value: object } => {
   const value = (answer as { readonly value?: unknown } | undefined)?.value

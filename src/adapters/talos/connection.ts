@@ -7,6 +7,7 @@ import { setInstallImage } from './config.ts'
 import { readEtcd } from './etcd.ts'
 import { machineActions } from './machine-actions.ts'
 import { machineReader } from './machine-facts.ts'
+import { watchMachine } from './machine-watch.ts'
 import { readMembers } from './members.ts'
 import { otherWay } from './other-way.ts'
 import { parseTalosconfig } from './talosconfig.ts'
@@ -72,6 +73,7 @@ export function talosConnection(options: TalosConnectionOptions): Result<TalosCo
       return read.ok ? read : { ok: false, fault: await explained(address, read.fault) }
     },
     etcd: address => readEtcd(calls, address),
+    watch: (address, told) => watchMachine(calls, clock, address, told),
     pull: (address, image, call) => pullImage(calls, address, image, call),
     install: (address, image, call) => installImage(calls, address, image, call),
     upgrade: (address, request) => upgradeLegacy(calls, address, request),

@@ -23,6 +23,8 @@ export type Credential = { readonly role: 'os:admin' | 'os:operator' | 'os:reade
 
 /** The deadline of every call but the long ones. */
 const DEADLINE_MS = 10_000
+/** In which word of a change comes. */
+const WORD_MS = 100
 /** No answer to ARP. */
 const NO_ROUTE_MS = 3100
 
@@ -184,6 +186,29 @@ export const createTalos = (world: World, client: Client, credential: Credential
         if (view.code === 'DeadlineExceeded') await after(DEADLINE_MS)
         return fault(address, 'etcd', view)
       }),
+    watch: (address, told) => {
+      let heard = ''
+      const stops = new Set<() => void>()
+      const stop = (): void => {
+        for (const one of stops) one()
+        stops.clear()
+      }
+      const look = (): void => {
+        const machine = world.at(address)
+        if (!machine || !answers(machine) || isInMaintenance(machine)) return
+        const says = `${machine.bootID} ${machine.toldStatus}`
+        if (says === heard) return
+        heard = says
+        const cancel = schedule.after(WORD_MS, () => {
+          stops.delete(cancel)
+          told('changed')
+        })
+        stops.add(cancel)
+      }
+      stops.add(site.listen(look)).add(client.onKill(stop))
+      look()
+      return stop
+    },
 
     pull: (address, image, options) =>
       call(address, 'pull', 'os:operator', true, machine => long(address, 'pull', options, ends => pullImage(site, machine, image, ends))),
