@@ -8,6 +8,8 @@ const below = (column: number): number => STEP * Math.floor((column + STEP) / ST
 const scalar = (value: unknown, column: number): string => {
   if (typeof value === 'string' && /[^\n]\n$/.test(value) && !/^\s/.test(value))
     return `|\n${value.replaceAll(/^(?=.)/gm, ' '.repeat(below(column)))}`.trimEnd()
+  // Unquoted it would be a time.
+  if (typeof value === 'string' && /^\d{4}-\d\d-\d\dT[\d:.]+Z$/.test(value)) return JSON.stringify(value)
   return stringify(value, { lineWidth: 0 }).trimEnd()
 }
 

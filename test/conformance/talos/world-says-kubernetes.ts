@@ -38,6 +38,22 @@ const pod = (name: string, ...flags: readonly string[]) => ({
 })
 const rendered = (version: string) => onControlPlane(() => ({ 'static-pods': { ready: true, version } }))
 
+/** What the kubelet says of one that runs since the boot. */
+const podStatus = ({ addresses, bootedAt }: Machine, name: string) => {
+  const since = `${new Date(bootedAt).toISOString().slice(0, 19)}Z`
+  const conditions = ['PodReadyToStartContainers', 'Initialized', 'Ready', 'ContainersReady', 'PodScheduled']
+  return {
+    conditions: conditions.map(type => ({ lastProbeTime: null, lastTransitionTime: since, status: 'True', type })),
+    containerStatuses: [
+      {
+        ...{ name, image: `registry.k8s.io/${name}:${KUBERNETES}`, ready: true, restartCount: 0 },
+        state: { running: { startedAt: since } },
+      },
+    ],
+    ...{ hostIP: addresses[0], phase: 'Running', podIP: addresses[0] },
+  }
+}
+
 /** PEM, in base64 as Go prints bytes. */
 const PEM = expect.stringMatching(/^LS0tLS1CRUdJTi/) as unknown
 const PAIR = { crt: PEM, key: PEM }
@@ -86,6 +102,14 @@ export const KUBERNETES_SAYS: Readonly<Record<string, Said>> = {
     'kube-controller-manager': pod('kube-controller-manager', '--leader-elect=true'),
     'kube-scheduler': pod('kube-scheduler', '--leader-elect=true'),
   })),
+  'StaticPodStatuses.kubernetes.talos.dev': onControlPlane((_, machine) =>
+    Object.fromEntries(
+      ['kube-apiserver', 'kube-controller-manager', 'kube-scheduler'].map(name => [
+        `kube-system/${name}-${machine.name}`,
+        podStatus(machine, name),
+      ]),
+    ),
+  ),
   'KubeletConfigs.kubernetes.talos.dev': () => ({
     kubelet: {
       image: `ghcr.io/siderolabs/kubelet:${KUBERNETES}`,

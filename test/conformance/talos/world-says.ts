@@ -44,13 +44,6 @@ const addressSets = (machine: Machine): Specs => {
   ])
 }
 
-const staticPod = (machine: Machine) => ({
-  conditions: ['Initialized', 'Ready', 'ContainersReady', 'PodScheduled'].map(type => ({ status: 'True', type })),
-  hostIP: machine.addresses[0],
-  phase: 'Running',
-  podIP: machine.addresses[0],
-})
-
 /** Resources of a machine of Talos 1.13 that runs the schematic and extension of `describedMachines`, by type and id. */
 export const WORLD_SAYS: Readonly<Record<string, Said>> = {
   ...KUBERNETES_SAYS,
@@ -131,15 +124,6 @@ export const WORLD_SAYS: Readonly<Record<string, Said>> = {
   }),
   'NodeStatuses.kubernetes.talos.dev': node,
   'NodeIPs.kubernetes.talos.dev': (_, machine) => ({ kubelet: { addresses: machine.addresses } }),
-  'StaticPodStatuses.kubernetes.talos.dev': (_, machine) =>
-    isControlPlane(machine)
-      ? Object.fromEntries(
-          ['kube-apiserver', 'kube-controller-manager', 'kube-scheduler'].map(name => [
-            `kube-system/${name}-${machine.name}`,
-            staticPod(machine),
-          ]),
-        )
-      : {},
 }
 
 const SCHEMATIC = '4a0d65c669d46663f377e7161e50cfd570c401f26fd9e7bda34a0216b6f1922b'
