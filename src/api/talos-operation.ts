@@ -245,15 +245,11 @@ export const operationStatus = z
       })
       .optional()
       .meta({ description: 'The cluster lock, when the operation holds it or waits for it.' }),
-    machines: z
-      .array(target)
-      .max(1024)
-      .optional()
-      .meta({
-        description: 'The machines of the stage it is in, in their order.',
-        'x-kubernetes-list-type': 'map',
-        'x-kubernetes-list-map-keys': ['name'],
-      }),
+    machines: z.array(target).max(1024).optional().meta({
+      description: 'The machines of the stage it is in, in their order.',
+      // The controller alone writes it, and whole. With a list whose items are known one by one, who owns which of their fields would be half of the object.
+      'x-kubernetes-list-type': 'atomic',
+    }),
     progress: z
       .object({
         done: int32().meta({ description: 'How many machines are done.' }),

@@ -275,6 +275,9 @@ export const notYet = (status: OperationStatus, now: number, name: string, messa
     until,
   )
 
+/** What matters only until a machine is done. With many machines it would be most of the status. */
+const settled = (target: Target): Target => without(target, 'receipts', 'committed', 'goal')
+
 export const closed = (
   status: OperationStatus,
   now: number,
@@ -284,7 +287,10 @@ export const closed = (
   after?: Target['after'],
 ): OperationStatus => {
   const next = withTarget(status, name, t => ({
-    ...without(t, 'step', 'stepStartedAt', 'actedAt', 'firstActedAt', 'retryAt', 'fault', 'stableSince', 'attempts'),
+    ...without(
+      phase === 'Completed' ? settled(t) : t,
+      ...(['step', 'stepStartedAt', 'actedAt', 'firstActedAt', 'retryAt', 'fault', 'stableSince', 'attempts'] as const),
+    ),
     phase,
     finishedAt: iso(now),
     message: short(message),
