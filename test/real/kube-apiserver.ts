@@ -38,6 +38,10 @@ export interface RealKubeApiserver {
   kill(): Promise<void>
   /** The same server at the same address with the same data, dead or alive before; ready when it returns. */
   restart(): Promise<void>
+  /** SIGKILL of etcd alone; the server goes on without it. */
+  killEtcd(): Promise<void>
+  /** The same etcd with the same data, dead or alive before; the server is ready again when it returns. */
+  restartEtcd(): Promise<void>
   /** The end of the server, of etcd and of their data. */
   stop(): Promise<void>
 }
@@ -86,21 +90,23 @@ async function start(programs: Record<'etcd' | 'kube-apiserver', string>, folder
     { mode: 0o600 },
   )
 
-  const etcd = await startChild({
-    command: programs.etcd,
-    args: [
-      `--data-dir=${file('etcd')}`,
-      `--listen-client-urls=http://127.0.0.1:${etcdPort}`,
-      `--advertise-client-urls=http://127.0.0.1:${etcdPort}`,
-      `--listen-peer-urls=http://127.0.0.1:${peerPort}`,
-      `--initial-advertise-peer-urls=http://127.0.0.1:${peerPort}`,
-      `--initial-cluster=default=http://127.0.0.1:${peerPort}`,
-      '--unsafe-no-fsync',
-      '--log-level=error',
-    ],
-    logPath: file('etcd.log'),
-    removeOnCrash: folder,
-  })
+  const startEtcd = () =>
+    startChild({
+      command: programs.etcd,
+      args: [
+        `--data-dir=${file('etcd')}`,
+        `--listen-client-urls=http://127.0.0.1:${etcdPort}`,
+        `--advertise-client-urls=http://127.0.0.1:${etcdPort}`,
+        `--listen-peer-urls=http://127.0.0.1:${peerPort}`,
+        `--initial-advertise-peer-urls=http://127.0.0.1:${peerPort}`,
+        `--initial-cluster=default=http://127.0.0.1:${peerPort}`,
+        '--unsafe-no-fsync',
+        '--log-level=error',
+      ],
+      logPath: file('etcd.log'),
+      removeOnCrash: folder,
+    })
+  let etcd = await startEtcd()
 
   let server: Child | undefined
   const startServer = () =>
@@ -182,6 +188,12 @@ async function start(programs: Record<'etcd' | 'kube-apiserver', string>, folder
       await server?.kill()
       server = await startServer()
       await untilReady(server)
+    },
+    killEtcd: () => etcd.kill(),
+    restartEtcd: async () => {
+      await etcd.kill()
+      etcd = await startEtcd()
+      if (server) await untilReady(server)
     },
     stop,
   }

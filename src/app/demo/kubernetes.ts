@@ -3,6 +3,7 @@ import { serveKubernetes } from '../../kubesim/server.ts'
 import type { ServedKubernetes } from '../../kubesim/server.ts'
 import type { CertificateAndKey } from '../../adapters/pki/talos-pki.ts'
 import type { World } from '../../world/cluster.ts'
+import { apiServerVersion } from '../../world/api-server.ts'
 import { resources } from '../resources.ts'
 import { makeKubernetesCredentials, writeKubeconfig } from './credentials.ts'
 import { CLUSTER, NAMESPACE } from './demo-world.ts'
@@ -20,6 +21,8 @@ export type KubernetesSide = {
   readonly authority?: CertificateAndKey
   /** Whether our resource types have to be installed. */
   readonly needsCrds: boolean
+  /** Of a real one: its etcd is killed, and started again on the same data. */
+  readonly etcd?: { readonly kill: () => Promise<void>; readonly restart: () => Promise<void> }
   readonly close: () => Promise<void>
 }
 
@@ -36,7 +39,8 @@ export const simulatedKubernetes = async (world: World, folder: string, failed: 
       tokens: {},
       host: HOST,
       port,
-      version: world.site.kubernetes(),
+      version: () => apiServerVersion(world.site),
+      storageFault: () => (world.etcd.isFull() ? 'etcdserver: mvcc: database space exceeded' : undefined),
       evict: (namespace, name, { uid }) => {
         const outcome = world.evict(namespace, name, uid)
         if (outcome.ok || outcome.code === 404) return { evicted: true }
@@ -65,7 +69,7 @@ export const simulatedKubernetes = async (world: World, folder: string, failed: 
   writeKubeconfig({ path: kubeconfigPath, cluster: CLUSTER, namespace: NAMESPACE, url, caPem: credentials.ca, user })
   return {
     url,
-    about: `simulated, as ${world.site.kubernetes()}`,
+    about: `simulated, as ${apiServerVersion(world.site)}`,
     kubeconfigPath,
     admin: { server: url, ca: credentials.ca, ...credentials.admin },
     authority: credentials.authority,

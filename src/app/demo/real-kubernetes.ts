@@ -42,6 +42,7 @@ export const realKubernetes = async (world: World, folder: string, failed: (erro
       kubeconfigPath,
       admin: undefined,
       needsCrds: true,
+      etcd: { kill: () => server.killEtcd(), restart: () => server.restartEtcd() },
       close,
     }
   } catch (error) {
