@@ -225,6 +225,8 @@ export const stories: Readonly<Record<string, Told>> = {
 
   'rebooted-by-hand-during-its-install': {
     title: 'A person reboots wk-1 while the installer runs: it is cut off. The run stops, says so, and installs again when it is resumed.',
+    // Longer than it takes to go down.
+    cluster: { durations: { install: [40_000, 60_000] } },
     spec: { talos },
     allowed: { attempts: 2 },
     arrange: run => when(run, 'wk-1', 'install-began', () => void run.world.schedule.after(5000, () => rebootByHand(run, 'wk-1'))),
