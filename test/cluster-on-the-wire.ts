@@ -32,6 +32,8 @@ export type Logged = {
   readonly step?: string
 }
 
+type LogLine = { readonly level: number; readonly msg: string; readonly [field: string]: unknown }
+
 export type Process = Child & {
   /** What it has logged, one entry a line. */
   readonly log: () => readonly Logged[]
@@ -57,6 +59,8 @@ export type ClusterOnTheWire = {
     readonly kubeconfigPath?: string
     /** Another program with the same command line. */
     readonly program?: string
+    /** More of the command line. */
+    readonly options?: readonly string[]
   }) => Promise<Process>
   readonly close: () => Promise<void>
 }
@@ -138,12 +142,12 @@ export const startCluster = async (options: {
         const found = await client.get(RESOURCE.talosOperation, { namespace: NAMESPACE, name })
         return found.ok ? (found.value['status'] as OperationStatus | undefined) : undefined
       },
-      startController: async ({ identity, kubeconfigPath = kubernetes.kubeconfigPath, program = CONTROLLER }) => {
+      startController: async ({ identity, kubeconfigPath = kubernetes.kubeconfigPath, program = CONTROLLER, options: more = [] }) => {
         const logPath = join(folder, `${identity}.log`)
         const args = ['--kubeconfig', kubeconfigPath, '--namespace', NAMESPACE, '--lease-namespace', NAMESPACE, '--identity', identity]
         const child = await startChild({
           command: process.execPath,
-          args: ['--disable-warning=ExperimentalWarning', program, ...args, '--pace', String(speed)],
+          args: ['--disable-warning=ExperimentalWarning', program, ...args, '--pace', String(speed), ...more],
           logPath,
         })
         undo.push(() => child.kill())
