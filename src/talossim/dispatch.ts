@@ -25,8 +25,8 @@ import type { Call, Ground, StreamHandler, UnaryHandler, UploadHandler } from '.
 import { until } from './call.ts'
 import { refusalInMaintenance, rolesInMaintenance } from './maintenance.ts'
 import { notYetIn } from './methods-by-version.ts'
-import { mayCall, rolesOf } from './roles.ts'
-import { reach, routeOf, valuesOf } from './routing.ts'
+import { holdsAt, mayCall, rolesOf } from './roles.ts'
+import { EXPIRED, reach, type Route, routeOf, valuesOf } from './routing.ts'
 
 type AnyCall = ServerUnaryCall<never, never> | ServerWritableStream<never, never>
 
@@ -78,6 +78,8 @@ type Caller = {
   readonly endpoint: Machine
   readonly path: string
   readonly roles: ReadonlySet<string>
+  /** By the endpoint's clock, what the caller showed is of another time. */
+  readonly isOfAnotherTime: boolean
   readonly over: AbortSignal
 }
 
@@ -120,13 +122,17 @@ const runOn = async <T>(
   return result
 }
 
-const callerOf = (ground: Ground, endpoint: Machine, path: string, call: AnyCall, over: AbortSignal): Caller => ({
-  ground,
-  endpoint,
-  path,
-  roles: rolesOf(call.getAuthContext().sslPeerCertificate, valuesOf(call.metadata, 'talos-role')),
-  over,
-})
+const callerOf = (ground: Ground, endpoint: Machine, path: string, call: AnyCall, over: AbortSignal): Caller => {
+  const certificate = call.getAuthContext().sslPeerCertificate
+  return {
+    ...{ ground, endpoint, path, over, roles: rolesOf(certificate, valuesOf(call.metadata, 'talos-role')) },
+    isOfAnotherTime: certificate !== undefined && !holdsAt(certificate, Date.now() + ground.site.faults.of(endpoint).clockOffsetMs),
+  }
+}
+
+/** Where a call goes. A machine whose clock is wrong has turned its caller away before. */
+const routed = ({ endpoint, path, isOfAnotherTime }: Caller, metadata: Metadata): Answer<Route> =>
+  isOfAnotherTime && !isInMaintenance(endpoint) ? EXPIRED : routeOf(endpoint, metadata, path)
 
 type Messages = { messages: { metadata?: MessageInitShape<typeof MetadataSchema> }[] }
 
@@ -153,7 +159,7 @@ export const unary =
     const caller = callerOf(ground, endpoint, path, call as AnyCall, signal)
     const run = (target?: string): Promise<Answer<Output>> => runOn<Output>(caller, target, c => handler(c, call.request))
     const result = (): Promise<Answer<Output>> => {
-      const route = routeOf(endpoint, call.metadata as Metadata, path)
+      const route = routed(caller, call.metadata)
       if (!route.ok) return Promise.resolve(route)
       if (route.value.to === 'self') return run()
       if (route.value.to === 'one') return run(route.value.target)
@@ -183,7 +189,7 @@ export const uploading =
     const run = (messages: AsyncIterable<Input>, target?: string): Promise<Answer<Output>> =>
       runOn<Output>(caller, target, c => handler(c, messages))
     const result = async (): Promise<Answer<Output>> => {
-      const route = routeOf(endpoint, call.metadata as Metadata, path)
+      const route = routed(caller, call.metadata)
       if (!route.ok) return route
       if (route.value.to === 'self') return run(call)
       if (route.value.to === 'one') return run(call, route.value.target)
@@ -242,7 +248,7 @@ export const streaming =
         return result
       })
     const result = async (): Promise<Answer<void>> => {
-      const route = routeOf(endpoint, call.metadata as Metadata, path)
+      const route = routed(caller, call.metadata)
       if (!route.ok) return route
       if (route.value.to === 'self') return run(undefined)
       if (route.value.to === 'one') return run(route.value.target)

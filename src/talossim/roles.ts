@@ -88,6 +88,10 @@ const lettersOf = (path: string, version: string): string =>
 export const mayCall = (roles: ReadonlySet<string>, path: string, version: string): boolean =>
   Array.from(lettersOf(path, version)).some(letter => roles.has(LETTERS[letter] ?? ''))
 
+/** Whether a clock that shows this, milliseconds since 1970, finds a client's certificate good. */
+export const holdsAt = ({ valid_from: from, valid_to: to }: Pick<PeerCertificate, 'valid_from' | 'valid_to'>, clock: number): boolean =>
+  Date.parse(from) <= clock && clock <= Date.parse(to)
+
 /**
  * The roles of a caller: the Organizations of its certificate. Another machine's apid, known by `os:impersonator`, speaks for its own caller.
  * @param claimed Values of the metadata `talos-role`.

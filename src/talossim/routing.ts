@@ -63,6 +63,12 @@ const STRANGER = refuse(
   'connection error: desc = "transport: authentication handshake failed: tls: failed to verify certificate: x509: certificate signed by unknown authority"',
 )
 
+/** What a client hears of a server that finds its certificate expired, or not valid yet: the same. */
+export const EXPIRED = refuse(
+  'Unavailable',
+  'connection error: desc = "error reading server preface: remote error: tls: expired certificate"',
+)
+
 /** Both show a certificate to the other, and each looks at it with its own clock. The endpoint's is as old as the one that it serves with. */
 const ofAnotherTime = (site: Site, endpoint: Machine, target: Machine): Refusal | undefined => {
   if (target.certificate && !isValidAt(target.certificate, clockOf(site, endpoint)))
@@ -70,8 +76,7 @@ const ofAnotherTime = (site: Site, endpoint: Machine, target: Machine): Refusal 
       'Unavailable',
       'connection error: desc = "transport: authentication handshake failed: tls: failed to verify certificate: x509: certificate has expired or is not yet valid"',
     )
-  if (endpoint.certificate && !isValidAt(endpoint.certificate, clockOf(site, target)))
-    return refuse('Unavailable', 'connection error: desc = "error reading server preface: remote error: tls: expired certificate"')
+  if (endpoint.certificate && !isValidAt(endpoint.certificate, clockOf(site, target))) return EXPIRED
   return undefined
 }
 

@@ -91,6 +91,18 @@ describe('time', () => {
     )
   })
 
+  test('a worker whose clock is days ahead, or behind, turns clients away, and only those that come to it', async () => {
+    const { world, address } = await start()
+    const turnedAway = /UNAVAILABLE.*remote error: tls: expired certificate/
+    for (const hours of [72, -72]) {
+      world.setClock('wk-1', hours * HOUR)
+      await soon(() => nameAt(address(3)), turnedAway)
+    }
+    expect(await nameAt(address(0))).toBe('cp-1')
+    world.setClock('wk-1', 0)
+    await soon(() => nameAt(address(3)), 'wk-1')
+  })
+
   test('certificates are renewed while the machines serve, however fast their time passes', async () => {
     const { world, address } = await start(0)
     const serial = () => world.machine('wk-1').certificate?.serial ?? 0
