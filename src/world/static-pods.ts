@@ -37,8 +37,10 @@ export const renderingsOf = (machine: Machine): ReadonlyMap<Component, Rendering
 
 /** How often a kubelet fetches its static pods from Talos. */
 const POLL_MS = 20_000
-/** How long it waits before it tries a missing image again. */
-const PULL_AGAIN_MS = 20_000
+/** How long it says why a pull failed, before it says that it waits. */
+const BACKS_OFF_MS = 10_000
+/** How long it then waits before it tries a missing image again. */
+const PULL_AGAIN_MS = 10_000
 
 /** kube-apiserver of this machine runs. */
 export const isServing = (machine: Machine): boolean => machine.staticPods && machine.pods.get('kube-apiserver')?.isRunning === true
@@ -123,11 +125,17 @@ const startPod = (site: Site, machine: Machine, name: Component, rendering: Rend
   later(site, machine, site.durations.draw(name === 'kube-apiserver' ? 'startApiServer' : 'startComponent'), () => {
     if (!isCurrent()) return
     if (!site.registry.hasProgram(image)) {
-      const message = `failed to pull and unpack image "${image}": failed to resolve reference "${image}": ${image}: not found`
+      const wait = (reason: string, message: string): void =>
+        set(site, machine, name, { ...rendering, isRunning: false, startedAt: 0, waiting: { reason, message } })
+      const why = `failed to pull and unpack image "${image}": failed to resolve reference "${image}": ${image}: not found`
       site.journal.write(machine.name, 'pull-failed', image)
-      set(site, machine, name, { ...rendering, isRunning: false, startedAt: 0, waiting: { reason: 'ErrImagePull', message } })
-      later(site, machine, site.durations.fixed(PULL_AGAIN_MS), () => {
-        if (isCurrent()) startPod(site, machine, name, rendering)
+      wait('ErrImagePull', why)
+      later(site, machine, site.durations.fixed(BACKS_OFF_MS), () => {
+        if (!isCurrent()) return
+        wait('ImagePullBackOff', `Back-off pulling image "${image}": ErrImagePull: ${why}`)
+        later(site, machine, site.durations.fixed(PULL_AGAIN_MS), () => {
+          if (isCurrent()) startPod(site, machine, name, rendering)
+        })
       })
       return
     }

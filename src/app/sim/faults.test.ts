@@ -40,6 +40,11 @@ describe('a fault of a simulated machine', () => {
     expect(wk.addresses).toEqual(['127.0.0.7', '127.0.0.8'])
     apply('wk-1 next-address 127.0.0.9')
     expect([wk.addresses.length, wk.nextAddresses]).toEqual([2, ['127.0.0.9']])
+    const image = 'registry.k8s.io/kube-scheduler:v1.34.9'
+    apply('cp-1 no-image kube-scheduler:v1.34.9')
+    expect(w.registry.hasProgram(image)).toBe(false)
+    apply('cp-1 image kube-scheduler:v1.34.9')
+    expect(w.registry.hasProgram(image)).toBe(true)
     apply('cp-1 fill-etcd')
     expect(w.etcd.isFull()).toBe(true)
   })
@@ -54,6 +59,7 @@ describe('a fault of a simulated machine', () => {
     ['wk-1 off now', /write wk-1 off/],
     ['wk-1 address 10.0.0.1', /write wk-1 address A\[,B\]/],
     ['wk-1 off a b', /is no fault/],
+    ['wk-1 no-image', /write wk-1 no-image IMAGE/],
   ])('%j is none', (line, problem) => expect(() => readFault(line)).toThrow(problem))
 
   it('of a machine that is not there names those that are', () => {

@@ -8,7 +8,7 @@ type Word = {
   /** As the help shows it. */
   readonly usage: string
   readonly means: string
-  readonly takes?: 'number' | 'addresses'
+  readonly takes?: 'number' | 'addresses' | 'image'
   readonly apply: (world: World, machine: string, value: string) => void
 }
 
@@ -53,10 +53,22 @@ const WORDS: Readonly<Record<string, Word>> = {
     ...{ usage: 'next-address A[,B]', means: 'comes back with these from its next boot', takes: 'addresses' },
     apply: (world, machine, value) => world.readdress(machine, listed(value), 'next boot'),
   },
+  'no-image': {
+    ...{ usage: 'no-image IMAGE', means: 'and all others find no such image in any registry; the end of a name will do', takes: 'image' },
+    apply: (world, _, value) => world.registry.remove(value),
+  },
+  image: {
+    ...{ usage: 'image IMAGE', means: 'and all others find it again', takes: 'image' },
+    apply: (world, _, value) => world.registry.restore(value),
+  },
   'fill-etcd': { usage: 'fill-etcd', means: 'and all other members have etcd at its quota', apply: world => world.etcd.fill() },
 }
 
-const ADDRESSES = /^127(?:\.\d{1,3}){3}(?:,127(?:\.\d{1,3}){3})*$/
+const VALUES: Readonly<Record<NonNullable<Word['takes']>, RegExp>> = {
+  number: /^[-+]?\d+$/,
+  addresses: /^127(?:\.\d{1,3}){3}(?:,127(?:\.\d{1,3}){3})*$/,
+  image: /./,
+}
 
 /** Reads one, such as `wk-1 slow 500`. Throws a Problem that names what is possible. */
 export const readFault = (line: string): SimFault => {
@@ -68,8 +80,7 @@ export const readFault = (line: string): SimFault => {
         .map(({ usage }) => usage)
         .join(', ')}`,
     )
-  const isRight =
-    word.takes === undefined ? value === undefined : word.takes === 'number' ? /^[-+]?\d+$/.test(value ?? '') : ADDRESSES.test(value ?? '')
+  const isRight = word.takes === undefined ? value === undefined : VALUES[word.takes].test(value ?? '')
   if (!isRight || (name !== 'clock' && value?.startsWith('-')))
     throw new Problem(`${JSON.stringify(line)} is no fault: write ${machine} ${word.usage}`)
   return world => {
