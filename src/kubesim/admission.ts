@@ -33,6 +33,8 @@ export type Denial = {
 }
 
 export type Admission = {
+  /** Why etcd takes nothing new now, in its words; undefined where it does. What is there can be removed. */
+  readonly storageFault?: () => string | undefined
   readonly validate?: (request: AdmissionRequest) => Denial | undefined
   /** More rules of one resource, as sentences about its spec. */
   readonly rules?: Readonly<Record<string, (object: Fields, old: Fields | undefined) => readonly string[]>>

@@ -40,6 +40,25 @@ const askWithCertificate = (server: Simulated, path: string, credential: object)
     outgoing.end()
   })
 
+describe('a storage without space', () => {
+  test('takes nothing new, gives and removes what it has, and does as told without storing it', async () => {
+    let fault: string | undefined
+    const server = await start({ storageFault: () => fault })
+    expect((await make(server, 'first')).status).toBe(201)
+    fault = 'etcdserver: mvcc: database space exceeded'
+    const refused = await make(server, 'second')
+    expect(refused).toMatchObject({ status: 500, body: { status: 'Failure', message: fault } })
+    const path = `${configMaps}/first`
+    const patched = await ask(server, { method: 'PATCH', path, contentType: 'application/merge-patch+json', body: { data: { a: 'b' } } })
+    expect(patched.status).toBe(500)
+    expect((await ask(server, { method: 'POST', path: `${configMaps}?dryRun=All`, body: { metadata: { name: 'third' } } })).status).toBe(201)
+    expect((await ask(server, { path })).status).toBe(200)
+    expect((await ask(server, { method: 'DELETE', path })).status).toBe(200)
+    fault = undefined
+    expect((await make(server, 'second')).status).toBe(201)
+  })
+})
+
 describe('who asks', () => {
   test('a client certificate names user and groups', async () => {
     const seen: string[] = []

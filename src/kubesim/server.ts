@@ -29,8 +29,8 @@ export type ServeOptions = Admission & {
   readonly host: string
   /** 0 takes a free one. */
   readonly port: number
-  /** As `/version` says it, for example `v1.36.2`. */
-  readonly version: string
+  /** As `/version` says it, for example `v1.36.2`: asked each time. */
+  readonly version: () => string
   readonly allow?: Allow
   /** Decides evictions. Absent: the status of the PodDisruptionBudgets decides. */
   readonly evict?: Evict
@@ -222,7 +222,7 @@ export const serveKubernetes = async (options: ServeOptions): Promise<ServedKube
         response.appendHeader('warning', `299 - "${text.replaceAll(/["\\]/g, '\\$&')}"`)
       },
     }
-    const general = answerGeneral(context, request, options.version, address)
+    const general = answerGeneral(context, request, options.version(), address)
     if (typeof general === 'string') return sendBody(incoming, response, 200, general, 'text/plain; charset=utf-8')
     const answer = general ?? answerResource(context, request, response)
     if (answer) sendBody(incoming, response, answer.code, answer.body, answer.contentType)

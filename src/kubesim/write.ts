@@ -39,6 +39,11 @@ export type Write = {
 
 export type World = { readonly store: Store; readonly admission: Admission }
 
+const checkStorage = ({ admission }: World): void => {
+  const fault = admission.storageFault?.()
+  if (fault !== undefined) throw new Refusal(500, undefined, fault)
+}
+
 const timestamp = (world: World): string => `${new Date(world.store.now()).toISOString().slice(0, 19)}Z`
 
 const shapeOf = (type: ResourceType) => ({ kind: type.kind, schema: type.custom?.schema })
@@ -93,6 +98,7 @@ export const createObject = (world: World, write: Write, body: unknown, owned?: 
     const unsaved = { uid: randomUUID(), creationTimestamp: timestamp(world), generation: 1 }
     return served(type, frozen({ ...draft, metadata: { ...draft.metadata, ...unsaved } }) as KubeObject)
   }
+  checkStorage(world)
   const result = world.store.create(type.shelf, draft)
   if (!result.ok) throw fromStore(type, name, result.fault)
   return served(type, result.value)
@@ -147,6 +153,7 @@ const replace = (world: World, write: Write, current: KubeObject, body: unknown,
   admit(type, { ...asked(write), operation: 'UPDATE', name: write.name, object: next, old }, world.admission)
   const draft = stored(type, managed) as Draft
   if (write.dryRun) return served(type, frozen({ ...draft, metadata: { ...old.metadata, ...draft.metadata } }) as KubeObject)
+  checkStorage(world)
   const result = world.store.update(type.shelf, draft)
   if (!result.ok) throw fromStore(type, write.name, result.fault)
   return served(type, result.value)

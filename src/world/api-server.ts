@@ -1,3 +1,4 @@
+import { imageVersion } from './kubernetes-config.ts'
 import { isServing } from './static-pods.ts'
 import type { Site } from './site.ts'
 
@@ -9,6 +10,12 @@ export type ApiServer = {
   readonly whenAvailable: (run: () => void) => void
   /** The API is away until then, whatever the machines do. */
   readonly outage: (untilMs: number) => void
+}
+
+/** What it says of itself, with `v`: the version of the first kube-apiserver that runs, or of the cluster where none does. */
+export const apiServerVersion = (site: Site): string => {
+  const serving = site.machines.find(m => m.powered && !m.cut && isServing(m))
+  return imageVersion(serving?.pods.get('kube-apiserver')?.image ?? '') || site.kubernetes()
 }
 
 export const createApiServer = (site: Site): ApiServer => {

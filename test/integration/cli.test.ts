@@ -63,7 +63,7 @@ const simulated = async (): Promise<Server> => {
     tokens: {},
     host,
     port: 0,
-    version: 'v1.36.2',
+    version: () => 'v1.36.2',
   })
   const path = join(mkdtempSync(join(home, 'simulated-')), 'kubeconfig')
   writeKubeconfig({

@@ -3,6 +3,7 @@ import type { Result } from '../../ports/fault.ts'
 import { done, failed, ok } from '../../ports/fault.ts'
 import type { BudgetFacts, Kube, NodeFacts, PodFacts } from '../../ports/kube.ts'
 import { countBudgets } from '../budgets.ts'
+import { apiServerVersion } from '../api-server.ts'
 import type { World } from '../cluster.ts'
 import { RESOURCE, conditionOf } from '../objects.ts'
 import type { Draft, KubeObject } from '../store.ts'
@@ -105,7 +106,7 @@ export const createKube = (world: World, client: Client): Kube => {
     })
 
   return {
-    version: () => call('version', '', false, () => ok(site.kubernetes() + site.vendorTail('api server'))),
+    version: () => call('version', '', false, () => ok(apiServerVersion(site) + site.vendorTail('api server'))),
     nodes: () => call('nodes', '', false, () => ok(store.list(RESOURCE.nodes).items.map(nodeFacts))),
     podsOn: node =>
       call('podsOn', node, false, () =>

@@ -32,7 +32,7 @@ export async function startSimulated(resources: readonly ResourceDefinition[], m
     tokens: { 'an-admin': { user: 'admin', groups: ['system:masters'] }, 'a-viewer': { user: 'viewer', groups: ['ichor-viewers'] } },
     host: '127.0.0.1',
     port: 0,
-    version: 'v1.35.4',
+    version: () => 'v1.35.4',
     ...more,
     store,
   })

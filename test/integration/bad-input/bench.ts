@@ -93,7 +93,7 @@ export const startKubernetes = async (options: {
     tokens: Object.fromEntries(USERS.map(user => [`token-of-${user}`, { user, groups: user === 'admin' ? ['system:masters'] : [] }])),
     host: HOST,
     port: 0,
-    version: 'v1.35.4',
+    version: () => 'v1.35.4',
     allow,
     observe: ({ method, path, user }) => requests.push({ method, path, user }),
   })
