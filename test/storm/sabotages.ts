@@ -1,4 +1,4 @@
-import type { Family } from '../../src/storm/plan.ts'
+import type { Plan, Strike } from '../../src/storm/plan.ts'
 
 /** One line of the source spoiled, and who finds it out. */
 export type Sabotage = {
@@ -8,11 +8,27 @@ export type Sabotage = {
   readonly find: string
   readonly replace: string
   readonly caughtBy: string
-  readonly kind: string
-  readonly faults: readonly Family[]
-  /** One in which it is found; where draws change, `npm run storm -- --sabotage NAME` finds another. */
-  readonly seed: number
+  /** What happens meanwhile; nothing where absent. */
+  readonly strikes?: readonly Strike[]
+  readonly replicas?: number
 }
+
+/** The run in which it is found: an upgrade of 3+2 machines. */
+export const planOf = ({ strikes = [], replicas = 1 }: Sabotage): Plan => ({
+  seed: 1,
+  kind: 'talos',
+  shape: {
+    ...{ controlPlanes: 3, workers: 2, talos: 'v1.13.5', kubernetes: 'v1.36.2', haste: 8, homeOutside: true, replicas },
+    workloads: [
+      { name: 'web', replicas: 2, graceSeconds: 10, on: [3, 4] },
+      { name: 'db', volume: true, graceSeconds: 10, on: [3] },
+    ],
+  },
+  operations: [{ name: 'op', spec: { kind: 'talos', talos: { version: 'v1.13.9' } } }],
+  strikes,
+  horizonMs: 600_000,
+  resumes: false,
+})
 
 const STEPS = 'src/core/machine-steps'
 
@@ -24,19 +40,6 @@ export const sabotages: readonly Sabotage[] = [
   if (!written.ok) return again(engine, operation, 'writing the intention', written.fault)`,
     replace: `  const written = { ok: true as const, value: operation }`,
     caughtBy: 'intention-first',
-    kind: 'talos',
-    faults: ['watch'],
-    seed: 1,
-  },
-  {
-    name: 'swallow-the-conflict',
-    file: 'src/engine/reconcile.ts',
-    find: `  if (!written.ok) return again(engine, operation, 'writing the intention', written.fault)`,
-    replace: `  if (!written.ok) return await runShort(engine, operation, { talos: talos.value, kube: kube.value }, view, step, what as ShortAct)`,
-    caughtBy: 'intention-first',
-    kind: 'talos',
-    faults: ['api-errors'],
-    seed: 1,
   },
   {
     name: 'trust-an-ok',
@@ -52,9 +55,6 @@ export const sabotages: readonly Sabotage[] = [
   act: {
     long: false,`,
     caughtBy: 'harmless-trouble-costs-time-only',
-    kind: 'talos',
-    faults: ['watch'],
-    seed: 1,
   },
   {
     name: 'forget-the-boot-id',
@@ -62,22 +62,6 @@ export const sabotages: readonly Sabotage[] = [
     find: `  if (bootID === view.target.before?.bootID) return no(`,
     replace: `  if (bootID !== '') return no(`,
     caughtBy: 'harmless-trouble-costs-time-only',
-    kind: 'talos',
-    faults: ['watch'],
-    seed: 1,
-  },
-  {
-    name: 'ignore-the-etcd-gate',
-    file: `${STEPS}/etcd.ts`,
-    find: `export const asGuard = (verdict: EtcdGateVerdict): Verdict => {
-  if (verdict.pass) return YES`,
-    replace: `export const asGuard = (verdict: EtcdGateVerdict): Verdict => {
-  return YES
-  if (verdict.pass) return YES`,
-    caughtBy: 'other-members-serve',
-    kind: 'talos',
-    faults: ['dead'],
-    seed: 1,
   },
   {
     name: 'do-not-look-at-alarms-and-orphans',
@@ -87,9 +71,7 @@ export const sabotages: readonly Sabotage[] = [
     replace: `export const asGuard = (verdict: EtcdGateVerdict): Verdict => {
   if (verdict.pass || verdict.reason === 'EtcdAlarm' || /member/.test(verdict.message)) return YES`,
     caughtBy: 'etcd-is-whole',
-    kind: 'talos',
-    faults: ['etcd'],
-    seed: 1,
+    strikes: [{ family: 'etcd', what: 'has an alarm', when: { at: 1500 }, machine: 0, forMs: 240_000 }],
   },
   {
     name: 'two-control-planes-at-once',
@@ -98,9 +80,6 @@ export const sabotages: readonly Sabotage[] = [
     replace: `  if (target.role === 'controlplane') return YES
   if (controlPlane) return wait(`,
     caughtBy: 'one-control-plane-open',
-    kind: 'talos',
-    faults: ['watch'],
-    seed: 1,
   },
   {
     name: 'workers-beside-the-last-control-plane',
@@ -108,9 +87,6 @@ export const sabotages: readonly Sabotage[] = [
     find: `  if (controlPlane) return wait(`,
     replace: `  if (controlPlane && target.role === 'controlplane') return wait(`,
     caughtBy: 'control-planes-first',
-    kind: 'talos',
-    faults: ['watch'],
-    seed: 1,
   },
   {
     name: 'all-workers-at-once',
@@ -118,9 +94,6 @@ export const sabotages: readonly Sabotage[] = [
     find: `  return quota.mayOpen(target.name)`,
     replace: `  return quota.mayOpen(target.name) || target.name !== ''`,
     caughtBy: 'workers-within-quota',
-    kind: 'talos',
-    faults: ['watch'],
-    seed: 1,
   },
   {
     name: 'act-after-losing-leadership',
@@ -128,39 +101,8 @@ export const sabotages: readonly Sabotage[] = [
     find: `leading && clock.monotonic() - renewedAt < RENEW_DEADLINE_MS`,
     replace: `leading`,
     caughtBy: 'only-the-leader-acts',
-    kind: 'talos',
-    faults: ['leaders'],
-    seed: 1,
-  },
-  {
-    name: 'take-a-lease-that-lives',
-    file: 'src/engine/leader.ts',
-    find: `lease.durationSeconds * 1000`,
-    replace: `lease.durationSeconds * 100`,
-    caughtBy: 'only-the-leader-acts',
-    kind: 'talos',
-    faults: ['leaders'],
-    seed: 1,
-  },
-  {
-    name: 'take-the-lock-of-one-that-runs',
-    file: 'src/core/lock-claim.ts',
-    find: `  return status.message?.replace(/\\.$/, '') ?? status.phase ?? 'it has just begun'`,
-    replace: `  return undefined`,
-    caughtBy: 'lock-is-not-stolen',
-    kind: 'talos',
-    faults: ['people'],
-    seed: 1,
-  },
-  {
-    name: 'let-the-lock-of-the-paused-expire',
-    file: 'src/core/lock-claim.ts',
-    find: `  if (spec.paused) return 'its operator paused it'`,
-    replace: `  if (spec.paused) return undefined`,
-    caughtBy: 'lock-is-not-stolen',
-    kind: 'talos',
-    faults: ['people'],
-    seed: 1,
+    replicas: 3,
+    strikes: [20, 40, 60, 80, 100].map(call => ({ family: 'leaders', what: 'frozen at a call', when: { call }, forMs: 30_000 })),
   },
   {
     name: 'steal-the-lock-of-a-stranger',
@@ -168,9 +110,7 @@ export const sabotages: readonly Sabotage[] = [
     find: `  if (!holder) return 'it is none of ours, so it is left alone'`,
     replace: `  if (!holder) return undefined`,
     caughtBy: 'lock-is-not-stolen',
-    kind: 'talos',
-    faults: ['people'],
-    seed: 1,
+    strikes: [{ family: 'people', what: 'edit lease', when: { at: 10_000 }, forMs: 60_000 }],
   },
   {
     name: 'read-the-lock-from-a-cache',
@@ -180,20 +120,16 @@ export const sabotages: readonly Sabotage[] = [
   const found = cache.kept ?? (await home.lease({ namespace, name: leaseName(cluster) }))
   if (found.ok && found.value.holder.includes('/op/')) cache.kept = found`,
     caughtBy: 'lock-is-held',
-    kind: 'talos',
-    faults: ['people'],
-    seed: 1,
+    strikes: [{ family: 'people', what: 'edit lease', when: { at: 10_000 }, forMs: 200_000 }],
   },
   {
     name: 'keep-the-lock-for-ever',
     file: 'src/core/decide.ts',
     find: `  if (!isFinished(operation.status.phase)) return undefined
-  if (holdsLock(operation, world)) return { do: 'release' }`,
-    replace: `  if (!isFinished(operation.status.phase)) return undefined`,
+  if (holdsLock(operation, world)) {`,
+    replace: `  if (!isFinished(operation.status.phase)) return undefined
+  if (holdsLock(operation, world) && operation.spec.paused) {`,
     caughtBy: 'lock-is-free-in-the-end',
-    kind: 'talos',
-    faults: ['watch'],
-    seed: 1,
   },
   {
     name: 'close-before-it-is-back',
@@ -201,9 +137,6 @@ export const sabotages: readonly Sabotage[] = [
     find: `[verify, nodeReady, apiServer, settled, uncordon, recordImage, soak]`,
     replace: `[uncordon, recordImage]`,
     caughtBy: 'closed-only-when-back',
-    kind: 'talos',
-    faults: ['watch'],
-    seed: 1,
   },
   {
     name: 'done-whatever-it-runs',
@@ -211,39 +144,7 @@ export const sabotages: readonly Sabotage[] = [
     find: `    if (wrong) return wrong`,
     replace: ``,
     caughtBy: 'done-is-observed',
-    kind: 'talos',
-    faults: ['installer'],
-    seed: 1,
-  },
-  {
-    name: 'reboot-what-is-stopping',
-    file: `${STEPS}/guards.ts`,
-    find: `  if (facts.value.stage !== 'running') return wait(`,
-    replace: `  if (facts.value.stage === 'maintenance') return wait(`,
-    caughtBy: 'reboots-once',
-    kind: 'talos',
-    faults: ['reboot'],
-    seed: 1,
-  },
-  {
-    name: 'install-again-and-again',
-    file: 'src/kinds/talos/evidence.ts',
-    find: `export const isInstalled = (view: View): boolean => !isTriedAnew(view) && wasInstalled(view)`,
-    replace: `export const isInstalled = (view: View): boolean => isTriedAnew(view) && wasInstalled(view)`,
-    caughtBy: 'installs-once',
-    kind: 'talos',
-    faults: ['watch'],
-    seed: 1,
-  },
-  {
-    name: 'take-a-drain-for-done',
-    file: `${STEPS}/setting-aside.ts`,
-    find: `  done: drainDone,`,
-    replace: `  done: view => (view.target.actedAt ? YES : drainDone(view)),`,
-    caughtBy: 'drained-before-it-goes',
-    kind: 'talos',
-    faults: ['watch'],
-    seed: 1,
+    strikes: [{ family: 'installer', what: 'boots the old slot', when: { at: 1000 }, machine: 0, times: 1, forMs: 400_000 }],
   },
   {
     name: 'delete-instead-of-evict',
@@ -251,39 +152,6 @@ export const sabotages: readonly Sabotage[] = [
     find: `deleteAll(kube, view) : evictAll(kube, view)`,
     replace: `deleteAll(kube, view) : deleteAll(kube, view)`,
     caughtBy: 'evicted-not-deleted',
-    kind: 'talos',
-    faults: ['watch'],
-    seed: 1,
-  },
-  {
-    name: 'uncordon-all',
-    file: `${STEPS}/coming-back.ts`,
-    find: `  return node.ok && node.value?.annotations[ANNOTATION.cordonedBy] === view.operation.metadata.uid`,
-    replace: `  return node.ok && node.value?.unschedulable === true && ANNOTATION.cordonedBy !== view.operation.metadata.uid`,
-    caughtBy: 'foreign-cordons-stay',
-    kind: 'talos',
-    faults: ['people'],
-    seed: 1,
-  },
-  {
-    name: 'forget-to-uncordon',
-    file: `${STEPS}/coming-back.ts`,
-    find: `    return isOurs(view) ? no('its Node is still cordoned by this operation') : YES`,
-    replace: `    return isOurs(view) ? YES : YES`,
-    caughtBy: 'cordons-are-given-back',
-    kind: 'talos',
-    faults: ['watch'],
-    seed: 1,
-  },
-  {
-    name: 'ignore-holds',
-    file: 'src/kinds/talos/rollout.ts',
-    find: `  if (isHeld(candidateOf(world, machine))) return { skip: HELD }`,
-    replace: ``,
-    caughtBy: 'held-machine-is-left',
-    kind: 'talos',
-    faults: ['people'],
-    seed: 1,
   },
   {
     name: 'no-finalizer',
@@ -291,9 +159,7 @@ export const sabotages: readonly Sabotage[] = [
     find: `  if (open.length > 0 && !hasFinalizer(operation)) return { do: 'add-finalizer' }`,
     replace: ``,
     caughtBy: 'gone-leaves-nothing-open',
-    kind: 'talos',
-    faults: ['people'],
-    seed: 1,
+    strikes: [{ family: 'people', what: 'delete operation', when: { at: 6000 } }],
   },
   {
     name: 'go-on-while-paused',
@@ -303,9 +169,7 @@ export const sabotages: readonly Sabotage[] = [
     replace: `  if (spec.kind !== '')
     return status.phase`,
     caughtBy: 'stopped-begins-nothing',
-    kind: 'talos',
-    faults: ['people'],
-    seed: 1,
+    strikes: [{ family: 'people', what: 'pause', when: { at: 6000 }, forMs: 590_000 }],
   },
   {
     name: 'honour-an-applied-retry-each-time',
@@ -313,9 +177,12 @@ export const sabotages: readonly Sabotage[] = [
     find: `  if (manager !== undefined && status.appliedRetry) {`,
     replace: `  if (manager === '' && status.appliedRetry) {`,
     caughtBy: 'a-retry-counts-once',
-    kind: 'talos',
-    faults: ['gitops', 'installer'],
-    seed: 1,
+    strikes: [
+      { family: 'gitops', what: 'applies with a retry', when: { at: 1000 }, forMs: 590_000 },
+      { family: 'installer', what: 'fails', when: { at: 500 }, machine: 0, times: 3, forMs: 590_000 },
+      { family: 'installer', what: 'fails', when: { at: 500 }, machine: 1, times: 3, forMs: 590_000 },
+      { family: 'installer', what: 'fails', when: { at: 500 }, machine: 2, times: 3, forMs: 590_000 },
+    ],
   },
   {
     name: 'call-another-address',
@@ -323,8 +190,5 @@ export const sabotages: readonly Sabotage[] = [
     find: `talos.reboot(addressOf(view), mode(view))`,
     replace: `talos.reboot('10.5.0.100', mode(view))`,
     caughtBy: 'own-address',
-    kind: 'talos',
-    faults: ['watch'],
-    seed: 1,
   },
 ]
