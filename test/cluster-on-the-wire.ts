@@ -30,9 +30,8 @@ export type Logged = {
   readonly msg: string
   readonly machine?: string
   readonly step?: string
+  readonly [field: string]: unknown
 }
-
-type LogLine = { readonly level: number; readonly msg: string; readonly [field: string]: unknown }
 
 export type Process = Child & {
   /** What it has logged, one entry a line. */

@@ -1,6 +1,6 @@
 // An operation's status is its only memory, so it grows with the machines. etcd takes objects of 1.5 MB, and all that watch it read it at every change.
 import { describe, expect, it } from 'vitest'
-import { toCrd } from '../src/api/structural.ts'
+import { toCrd, type JSONSchemaProps } from '../src/api/structural.ts'
 import { talosOperation, type TalosOperation, type Target } from '../src/api/talos-operation.ts'
 import { withConditions } from '../src/core/ledger.ts'
 import { kinds } from '../src/kinds/registry.ts'
@@ -51,8 +51,10 @@ const renamed = (target: Target, index: number): Target => {
   return { ...(JSON.parse(text) as Target), name: `${hostname}-0a1b2c3d`, node: hostname }
 }
 
+type Crd = { readonly spec: { readonly versions: readonly { readonly schema: { readonly openAPIV3Schema: JSONSchemaProps } }[] } }
+
 const asStored = (operation: TalosOperation, status: TalosOperation['status']): object => {
-  const schema = toCrd(talosOperation(kinds)).spec.versions[0]!.schema.openAPIV3Schema
+  const schema = (toCrd(talosOperation(kinds)) as Crd).spec.versions[0]!.schema.openAPIV3Schema
   const shape = { kind: 'TalosOperation', schema }
   const time = '2026-09-01T08:00:00Z'
   const { metadata, spec } = operation

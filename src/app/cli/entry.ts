@@ -3,11 +3,11 @@ import { failed } from '../../ports/fault.ts'
 import { runCli } from './main.ts'
 import { realOutside } from './outside.ts'
 
-const quick = new Set(['operation', 'op', 'cluster', 'machine', 'lock', 'install', 'version', '--version', '-V'])
+const quick = new Set(['operation', 'op', 'cluster', 'machine', 'lock', 'install', 'completion', 'version', '--version', '-V'])
 
 const main = async (argv: readonly string[]): Promise<number> => {
   const [first = '', ...rest] = argv
-  if (quick.has(first))
+  if (quick.has(first) || (first === '__complete' && quick.has(rest[1] ?? '') && rest.length > 2))
     return runCli(
       argv,
       realOutside([], () => Promise.resolve(failed('unsupported', 'no kinds are loaded'))),
@@ -26,4 +26,6 @@ const main = async (argv: readonly string[]): Promise<number> => {
 
 void main(process.argv.slice(2)).then(code => {
   process.exitCode = code
+  // A shell waits for it, and an API server that did not answer in time may still be asked.
+  if (process.argv[2] === '__complete') process.exit()
 })

@@ -1,6 +1,7 @@
 import { Command } from 'commander'
 import { clusterCommand } from './commands/cluster.ts'
 import type { Shell } from './commands/command.ts'
+import { completeCommand, completionCommand } from './commands/completion.ts'
 import { withExamples } from './commands/command.ts'
 import { installCommand } from './commands/install.ts'
 import { lockCommand } from './commands/lock.ts'
@@ -41,6 +42,8 @@ export const program = (outside: Outside, start: (shell: Shell) => readonly Comm
   root.addCommand(handedOn('controller', 'Run the controller (what the Deployment starts). Its own options: controller --help'))
   root.addCommand(handedOn('demo', 'Run a whole simulated Talos cluster on this machine and upgrade it. Its own options: demo --help'))
   root.addCommand(handedOn('sim', 'Run simulated Talos machines alone, for other tools to talk to. Its own options: sim --help'))
+  root.addCommand(completionCommand(shell))
+  root.addCommand(completeCommand(shell), { hidden: true })
   root.addCommand(versionCommand(shell))
 
   withExamples(root, shell, [

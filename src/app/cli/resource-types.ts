@@ -6,6 +6,7 @@ export const CLUSTER = RESOURCE.talosCluster
 export const MACHINE = RESOURCE.talosMachine
 export const LEASE = RESOURCE.lease
 export const SECRET = RESOURCE.secret
+export const EVENT = RESOURCE.event
 export const CRD = RESOURCE.crd
 export const DEPLOYMENT: Resource = { group: 'apps', version: 'v1', plural: 'deployments', kind: 'Deployment' }
 export const SELF_REVIEW: Resource = {

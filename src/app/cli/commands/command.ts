@@ -12,13 +12,20 @@ export type Shell = { readonly outside: Outside; readonly leave: (exit: Exit) =>
 export type Work<O> = (session: Session, args: readonly string[], options: O) => Promise<Answer>
 
 /** Gives `command` its work: opens the session first, hands the end to the shell. `named`: what its first argument is the name of. */
-export const works = <O>(command: Command, { outside, leave }: Shell, work: Work<O>, named?: Resource): Command =>
-  command.action(async () => {
+export const works = <O>(command: Command, { outside, leave }: Shell, work: Work<O>, named?: Resource): Command => {
+  if (named) firstArguments.set(command, named)
+  return command.action(async () => {
     const options = command.optsWithGlobals<O & GlobalOptions>()
     const [first, ...rest] = command.processedArgs as string[]
     const args = first === undefined ? [] : [named ? bareName(named, first) : first, ...rest]
     leave((await work(await openSession(outside, options), args, options)) ?? 'ok')
   })
+}
+
+const firstArguments = new WeakMap<Command, Resource>()
+
+/** What the first argument of a command is the name of, for who completes it. */
+export const namedBy = (command: Command): Resource | undefined => firstArguments.get(command)
 
 /** Lines below the options in a command's help, each as it would be typed. */
 export const withExamples = (command: Command, { outside }: Shell, examples: readonly string[]): Command =>

@@ -5,6 +5,7 @@ import { isFinished } from '../../../api/phases.ts'
 import { stateOf } from '../../../core/operation-state.ts'
 import type { KubeObject } from '../api.ts'
 import { exitCodesText } from '../exit-codes.ts'
+import { followLog, showLog } from '../follow-log.ts'
 import { glanceLines } from '../glance.ts'
 import type { Output } from '../output.ts'
 import { outputOption, printList, printObject } from '../output.ts'
@@ -58,6 +59,17 @@ export const operationCommand = (shell: Shell): Command => {
     OPERATION,
   )
 
+  const logs = one(
+    'logs',
+    'Tell what happened to one operation, oldest first: its decisions, the steps of its machines, and the Events about it',
+  ).option('-f, --follow', 'go on until it ends; the exit code says how')
+  works<{ follow?: boolean }>(
+    logs,
+    shell,
+    (session, [name = ''], { follow }) => (follow ? followLog(session, name) : showLog(session, name)),
+    OPERATION,
+  )
+
   const pause = one('pause', 'Pause an operation. A machine whose install has begun is carried to its end first')
   works(pause, shell, (session, [name = '']) => pauseOperation(session, name), OPERATION)
 
@@ -81,6 +93,7 @@ export const operationCommand = (shell: Shell): Command => {
     'operation list -A',
     'operation get talos-1-13-9',
     'operation watch talos-1-13-9 --timeout 1h',
+    'operation logs talos-1-13-9 -f',
     'operation resume talos-1-13-9 --wait',
   ])
   return operation
