@@ -1,26 +1,14 @@
 // Every method of every service, asked of one machine of each minor: whether it is there, and for whom.
-import type { DescMethod, DescMethodServerStreaming, DescMethodUnary, DescService } from '@bufbuild/protobuf'
+import type { DescMethod, DescMethodServerStreaming, DescMethodUnary } from '@bufbuild/protobuf'
 import { type Client, type ServiceError, status } from '@grpc/grpc-js'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { ClusterService } from '../../proto/gen/cluster/cluster_pb.ts'
-import { State } from '../../proto/gen/cosi/resource/state_pb.ts'
-import { InspectService } from '../../proto/gen/inspect/inspect_pb.ts'
-import { DebugService } from '../../proto/gen/machine/debug_pb.ts'
-import { ImageService } from '../../proto/gen/machine/image_pb.ts'
-import { LifecycleService } from '../../proto/gen/machine/lifecycle_pb.ts'
-import { LVMService } from '../../proto/gen/machine/lvm_pb.ts'
 import { MachineService } from '../../proto/gen/machine/machine_pb.ts'
-import { MDService } from '../../proto/gen/machine/md_pb.ts'
 import { StorageService } from '../../proto/gen/storage/storage_pb.ts'
-import { TimeService } from '../../proto/gen/time/time_pb.ts'
 import { grpcPath } from '../../proto/grpc.ts'
 import { callStream, callUnary, type Machines, startMachines } from '../../test/machines-on-the-wire.ts'
 import { mayCall } from './roles.ts'
+import { SERVICES } from './services.ts'
 
-const SERVICES: readonly DescService[] = [
-  ...[MachineService, ImageService, LifecycleService, DebugService, LVMService, MDService],
-  ...[ClusterService, StorageService, TimeService, InspectService, State],
-]
 const METHODS: readonly DescMethod[] = SERVICES.flatMap(service => service.methods)
 const VERSIONS = ['v1.10.9', 'v1.11.6', 'v1.12.1', 'v1.13.9', 'v1.14.0-rc.1']
 const ROLES = ['os:admin', 'os:operator', 'os:reader', 'os:etcd:backup', 'os:image:verifier', 'os:meta:writer', 'os:nosuch']

@@ -245,6 +245,14 @@ describe.skipIf(!hasTalosctl)('machines of 1.12', () => {
         leads: runs('v1.12.6'),
       },
       { run: '-n @4 get metakeys', says: ['NODE'], never: ['0x06', '0x07', '0x08'] },
+      // Which waits by itself, and keeps what the kernel says for the case that something fails.
+      {
+        run: '-n @4 upgrade --debug --timeout 80s --image ghcr.io/siderolabs/installer:v1.12.5',
+        says: passed,
+        never: ['console logs'],
+        leads: runs('v1.12.5'),
+      },
+      { run: '-n @4 upgrade --debug --timeout 80s --image example.com/none:v1', exit: 1, says: ['error validating installer image'] },
       { run: `-n @4 upgrade --stage --wait=false --image example.com/none:v1`, exit: 1, says: ['error validating installer image'] },
     ])
   })
