@@ -6,6 +6,7 @@ import type { Connections } from '../ports/connections.ts'
 import type { Home, Key, Watched } from '../ports/home.ts'
 import { isOlder, waitsForLock } from '../core/lock-claim.ts'
 import { discover } from './discover.ts'
+import { fenced } from './fence.ts'
 import { createLeader } from './leader.ts'
 import type { Log } from './log.ts'
 import { createLongActs } from './long-acts.ts'
@@ -96,8 +97,8 @@ export const startController = (options: ControllerOptions): Controller => {
   /** One term of leadership. What was begun in it never acts in a later one: by then another may have led in between. */
   const lead = (): Term => {
     const longActs = createLongActs({ clock, everyMs: PROGRESS_MS / pace })
-    // Of this term alone: at its start everything is looked at, whoever wrote it.
-    const own = rememberWrites(options.home)
+    // Of this term alone: at its start everything is looked at, whoever wrote it. A pass that outlives its leadership writes nothing more.
+    const own = rememberWrites(fenced(options.home, leader.isLeading))
     const { home } = own
     let isOver = false
     const isLeading = (): boolean => !isOver && leader.isLeading()
