@@ -7,6 +7,12 @@ let world: Bench
 beforeEach(() => {
   world = bench([node])
   putCluster(world, 'home')
+  for (const name of ['cp-1', 'wk-1', 'WK_2.lan'])
+    world.put('talosmachines', {
+      metadata: { name: `m-${name.toLowerCase().replaceAll(/[^a-z0-9]/g, '-')}` },
+      spec: { clusterRef: { name: 'home' } },
+      status: { hostname: name },
+    })
 })
 
 const created = (name: string) => world.objects.get(`talosoperations/ichor-system/${name}`)

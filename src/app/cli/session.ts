@@ -5,7 +5,8 @@ import type { Plan } from '../../engine/plan.ts'
 import type { Fault, Result } from '../../ports/fault.ts'
 import type { Api, Connection, KubeObject } from './api.ts'
 import type { Exit } from './exit-codes.ts'
-import { CLUSTER, MACHINE, OPERATION, SELF_REVIEW } from './resource-types.ts'
+import { nearestFirst } from './nearest.ts'
+import { bareName, CLUSTER, MACHINE, OPERATION, SELF_REVIEW } from './resource-types.ts'
 import { crdsMissing, faultStop, named, Stop } from './stop.ts'
 import type { Terminal } from './terminal.ts'
 
@@ -83,20 +84,43 @@ export const mustGet = async (session: Session, type: Resource, name: string): P
   throw await notThere(session, type, name)
 }
 
-/** Says which there are, because most absent names are misspelt or in another namespace. */
-export const notThere = async ({ api, namespace, server }: Session, type: Resource, name: string): Promise<Stop> => {
+/** Says which there are, the nearest first, because most absent names are misspelt, in another namespace or of something else. */
+export const notThere = async (session: Session, type: Resource, name: string): Promise<Stop> => {
+  const { api, namespace, server } = session
   const word = wordFor(type)
-  const [here, everywhere] = await Promise.all([api.list(type, namespace), api.list(type)])
+  const others = [OPERATION, CLUSTER, MACHINE].filter(other => other.plural !== type.plural)
+  const bare = others.map(other => bareName(other, name)).find(text => text !== name)
+  const [here, everywhere, ...asOther] = await Promise.all([
+    api.list(type, namespace),
+    api.list(type),
+    ...others.map(other => (bare === undefined || bareName(other, name) === bare ? api.get(other, namespace, bare ?? name) : undefined)),
+  ])
   if (!here.ok && (here.fault.kind === 'notFound' || here.fault.kind === 'unsupported')) return crdsMissing(server)
-  const names = here.ok ? here.value.map(o => o.metadata.name) : []
   const elsewhere = everywhere.ok
     ? everywhere.value.filter(o => o.metadata.name === name && o.metadata.namespace !== namespace).map(o => o.metadata.namespace ?? '')
     : []
   const hints = []
   if (elsewhere.length > 0) hints.push(`There is one in namespace ${named(elsewhere)}: add -n ${elsewhere[0]}`)
-  if (here.ok)
-    hints.push(names.length > 0 ? `There are: ${named(names)}` : `There is no ${word} at all in this namespace; -n chooses another.`)
+  for (const [index, other] of others.entries())
+    if (asOther[index]?.ok)
+      hints.push(
+        `There is ${other === OPERATION ? 'an' : 'a'} ${wordFor(other)} of that name: ${session.outside.calledAs} ${wordFor(other)} get ${bare ?? name}`,
+      )
+  if (here.ok) hints.push(whichThereAre(here.value, word, name))
   return new Stop('error', `there is no ${word} "${name}" in namespace ${namespace}`, hints)
+}
+
+const whichThereAre = (objects: readonly KubeObject[], word: string, name: string): string => {
+  if (objects.length === 0) return `There is no ${word} at all in this namespace; -n chooses another.`
+  // Machines are known by their host names, which may be what was typed.
+  const shown = new Map<string, string>()
+  for (const { metadata, status } of objects) {
+    const { hostname } = (status ?? {}) as { readonly hostname?: string }
+    const key = hostname ?? metadata.name
+    const text = hostname === undefined || hostname === metadata.name ? metadata.name : `${metadata.name} (${hostname})`
+    shown.set(shown.has(key) ? metadata.name : key, text)
+  }
+  return `There are: ${named(nearestFirst([...shown.keys()], name).map(key => shown.get(key) ?? key))}`
 }
 
 /** An operation as the rest of the code knows it: with the fields that a server leaves out where they are empty. */

@@ -3,7 +3,8 @@ import type { Exit } from '../exit-codes.ts'
 import type { Answer, GlobalOptions, Outside, Session } from '../session.ts'
 import type { Resource } from '../../../adapters/kube/resource.ts'
 import { bareName } from '../resource-types.ts'
-import { openSession } from '../session.ts'
+import { openSession, wordFor } from '../session.ts'
+import { Stop } from '../stop.ts'
 
 /** What the builders of commands share: the outside, and where a command leaves how it ended. */
 export type Shell = { readonly outside: Outside; readonly leave: (exit: Exit) => void }
@@ -18,6 +19,8 @@ export const works = <O>(command: Command, { outside, leave }: Shell, work: Work
     const options = command.optsWithGlobals<O & GlobalOptions>()
     const [first, ...rest] = command.processedArgs as string[]
     const args = first === undefined ? [] : [named ? bareName(named, first) : first, ...rest]
+    // An empty name would be the list of all.
+    if (named && args[0] === '') throw new Stop('usage', `${JSON.stringify(first)} names no ${wordFor(named)}`)
     leave((await work(await openSession(outside, options), args, options)) ?? 'ok')
   })
 }

@@ -1,14 +1,12 @@
 import type { Command } from 'commander'
 import { ANNOTATION } from '../../../api/names.ts'
-import type { TalosMachineStatus } from '../../../api/talos-machine.ts'
-import type { KubeObject } from '../api.ts'
 import { holdOf } from '../holdups.ts'
+import { machineCalled } from '../machine-called.ts'
 import type { Output } from '../output.ts'
 import { outputOption, printList, printObject } from '../output.ts'
 import { MACHINE, qualifiedName } from '../resource-types.ts'
 import type { Session } from '../session.ts'
-import { must, notThere } from '../session.ts'
-import { named, Stop } from '../stop.ts'
+import { must } from '../session.ts'
 import type { Shell } from './command.ts'
 import { group, withExamples, works } from './command.ts'
 
@@ -47,30 +45,16 @@ export const machineCommand = (shell: Shell): Command => {
   return machine
 }
 
-/** The machine of that name; else the only one whose host or Node is called so, because that is what people see. */
-const machineCalled = async (session: Session, text: string): Promise<KubeObject> => {
-  const { api, namespace } = session
-  const found = await api.get(MACHINE, namespace, text)
-  if (found.ok || found.fault.kind !== 'notFound') return must(session, found, `read machine ${text}`)
-  const all = await api.list(MACHINE, namespace)
-  const fits = (all.ok ? all.value : []).filter(({ status }) => {
-    const { hostname, nodeName } = (status ?? {}) as Partial<TalosMachineStatus>
-    return hostname === text || nodeName === text
-  })
-  const [only, ...others] = fits
-  if (!only) throw await notThere(session, MACHINE, text)
-  if (others.length > 0)
-    throw new Stop('error', `${fits.length} machines are called ${text}: say which`, [
-      `There are: ${named(fits.map(({ metadata }) => metadata.name))}`,
-    ])
-  return only
-}
-
 const holdMachine = async (session: Session, text: string, reason: string | undefined): Promise<void> => {
   const { terminal } = session
-  const { name } = (await machineCalled(session, text)).metadata
+  const { metadata } = await machineCalled(session, text)
+  const { name } = metadata
+  const held = holdOf(metadata)
   // Only the word false releases, so a reason of that word would not hold.
   const value = reason === undefined || reason.trim() === '' || reason.trim() === 'false' ? 'true' : reason
+  // Without a reason the one that was given stays.
+  if (held !== undefined && (value === 'true' || value === held))
+    return terminal.out(`${qualifiedName(MACHINE, name)} is held already${held === 'true' ? '' : `: ${held}`}`)
   await annotate(session, name, value, 'hold')
   terminal.out(`${qualifiedName(MACHINE, name)} held${value === 'true' ? '' : `: ${value}`}`)
   terminal.err('Operations that start from now on skip it. One that has begun with this machine is not stopped.')

@@ -1,4 +1,4 @@
-import type { OperationStatus } from '../../../api/talos-operation.ts'
+import type { OperationStatus, TalosOperation } from '../../../api/talos-operation.ts'
 import type { Command } from 'commander'
 import { ANNOTATION } from '../../../api/names.ts'
 import { isFinished } from '../../../api/phases.ts'
@@ -112,11 +112,9 @@ const show = async (session: Session, name: string, output: Output): Promise<voi
 
 const pauseOperation = async (session: Session, name: string): Promise<void> => {
   const { terminal, outside, namespace } = session
-  const { metadata, spec, status } = operationOf(await openOperation(session, name, 'paused'))
-  if (spec.cancelled || metadata.deletionTimestamp !== undefined)
-    throw new Stop('error', `operation ${name} is ${spec.cancelled ? 'cancelling' : 'being deleted'} and cannot be paused`, [
-      'It stops for good at the next safe point.',
-    ])
+  const operation = operationOf(await openOperation(session, name, 'paused'))
+  const { spec, status } = operation
+  refuseIfEnding(operation, 'paused')
   if (spec.paused) return terminal.out(`${qualifiedName(OPERATION, name)} is paused already`)
   await change(session, name, 'pause', { spec: { paused: true } })
   const open = openMachines(status)
@@ -134,6 +132,7 @@ const resumeOperation = async (session: Session, name: string, options: WaitOpti
   const timeoutMs = timeoutOf(options.timeout)
   const object = await openOperation(session, name, 'resumed')
   const operation = operationOf(object)
+  refuseIfEnding(operation, 'resumed')
   const { spec, status } = operation
   const hasFailed = status.phase === 'Paused' && status.failureReason !== undefined && status.failureReason !== 'ClusterLockHeld'
   const isAsked = operation.metadata.annotations[ANNOTATION.retry] === 'true'
@@ -160,7 +159,14 @@ const resumeOperation = async (session: Session, name: string, options: WaitOpti
 const cancelOperation = async (session: Session, name: string, options: WaitOptions & { yes?: boolean }): Promise<Answer> => {
   const { terminal, namespace, outside } = session
   const timeoutMs = timeoutOf(options.timeout)
-  const { spec } = operationOf(await openOperation(session, name, 'cancelled'))
+  const { metadata, spec, status } = operationOf(await mustGet(session, OPERATION, name))
+  if (status.phase === 'Cancelled') {
+    terminal.out(`${qualifiedName(OPERATION, name)} is cancelled already`)
+    return 'ok'
+  }
+  if (isFinished(status.phase)) throw over(name, status, 'cancelled')
+  if (metadata.deletionTimestamp !== undefined)
+    throw new Stop('error', `operation ${name} is being deleted and cannot be cancelled`, [ENDING])
   if (spec.cancelled) terminal.out(`${qualifiedName(OPERATION, name)} is being cancelled already`)
   else {
     await confirm(
@@ -187,7 +193,11 @@ const openMachines = (status: OperationStatus): readonly string[] =>
 
 const deleteOperation = async (session: Session, name: string, yes: boolean | undefined): Promise<void> => {
   const { terminal } = session
-  const { spec, status } = operationOf(await mustGet(session, OPERATION, name))
+  const { metadata, spec, status } = operationOf(await mustGet(session, OPERATION, name))
+  if (metadata.deletionTimestamp !== undefined) {
+    terminal.out(`${qualifiedName(OPERATION, name)} is being deleted already`)
+    return terminal.err(ENDING)
+  }
   const isOver = isFinished(status.phase)
   await confirm(
     terminal,
@@ -206,9 +216,20 @@ const deleteOperation = async (session: Session, name: string, yes: boolean | un
 /** The operation, unless it is over: then there is nothing to steer. */
 const openOperation = async (session: Session, name: string, verb: string): Promise<KubeObject> => {
   const object = await mustGet(session, OPERATION, name)
-  const { phase } = operationOf(object).status
-  if (isFinished(phase)) throw new Stop('error', `operation ${name} is ${phase} and cannot be ${verb}`, ['Start another one instead.'])
+  const { status } = operationOf(object)
+  if (isFinished(status.phase)) throw over(name, status, verb)
   return object
+}
+
+const over = (name: string, { phase }: OperationStatus, verb: string): Stop =>
+  new Stop('error', `operation ${name} is ${phase} and cannot be ${verb}`, ['Start another one instead.'])
+
+const ENDING = 'It stops for good at the next safe point.'
+
+const refuseIfEnding = ({ metadata, spec }: TalosOperation, verb: string): void => {
+  if (!spec.cancelled && metadata.deletionTimestamp === undefined) return
+  const what = spec.cancelled ? 'cancelling' : 'being deleted'
+  throw new Stop('error', `operation ${metadata.name} is ${what} and cannot be ${verb}`, [ENDING])
 }
 
 const change = async (session: Session, name: string, verb: string, patch: object): Promise<KubeObject> =>

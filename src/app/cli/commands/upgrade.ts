@@ -6,6 +6,7 @@ import type { KindAction, KindBlock } from '../../../api/talos-operation.ts'
 import type { KubeObject } from '../api.ts'
 import { exitCodesText } from '../exit-codes.ts'
 import { envelopeFlags, kindFlags, positionalOf, specOf } from '../kind-flags.ts'
+import { mustHaveMachine } from '../machine-called.ts'
 import type { Output } from '../output.ts'
 import { outputOption, printObject, printValue } from '../output.ts'
 import { isIdle, isRefused, lockLine, mayDifferElsewhere, planLines, refusalTexts } from '../plan-view.ts'
@@ -120,6 +121,7 @@ const start = async (
   specOf(outside.kinds, kind, bareName(CLUSTER, options.cluster ?? 'any'), version, options)
   mustBeName(options.name)
   const cluster = await chosenCluster(session, options.cluster === undefined ? undefined : bareName(CLUSTER, options.cluster))
+  if (what.machine !== undefined) await mustHaveMachine(session, cluster, what.machine)
   const { asked, complete } = specOf(outside.kinds, kind, cluster, version, options)
   if (options.name !== undefined && (await api.get(OPERATION, namespace, options.name)).ok) throw taken(session, options.name)
   const name = options.name ?? (options.plan ? nameOf(what, version) : await freeName(session, nameOf(what, version)))

@@ -1,0 +1,47 @@
+import type { TalosMachine } from '../../api/talos-machine.ts'
+import type { KubeObject } from './api.ts'
+import { MACHINE } from './resource-types.ts'
+import type { Session } from './session.ts'
+import { must, notThere } from './session.ts'
+import { named, Stop } from './stop.ts'
+
+const clusterOf = ({ spec }: KubeObject): string => (spec as Partial<TalosMachine['spec']> | undefined)?.clusterRef?.name ?? ''
+
+const isCalled = ({ status }: KubeObject, text: string): boolean => {
+  const { hostname, nodeName } = (status ?? {}) as Partial<TalosMachine['status']>
+  return hostname === text || nodeName === text
+}
+
+/** The machine of that name; else the only one whose host or Node is called so, because that is what people see. */
+export const machineCalled = async (session: Session, text: string): Promise<KubeObject> => {
+  const { api, namespace } = session
+  const found = await api.get(MACHINE, namespace, text)
+  if (found.ok || found.fault.kind !== 'notFound') return must(session, found, `read machine ${text}`)
+  const all = await api.list(MACHINE, namespace)
+  const [only, ...others] = (all.ok ? all.value : []).filter(machine => isCalled(machine, text))
+  if (!only) throw await notThere(session, MACHINE, text)
+  if (others.length > 0) throw ambiguous(text, [only, ...others])
+  return only
+}
+
+/** Ends the command where the cluster has no such machine, or several. Who may not list machines leaves that to the controller. */
+export const mustHaveMachine = async (session: Session, cluster: string, text: string): Promise<void> => {
+  const all = await session.api.list(MACHINE, session.namespace)
+  if (!all.ok) return
+  const fits = all.value.filter(machine => machine.metadata.name === text || isCalled(machine, text))
+  const here = fits.filter(machine => clusterOf(machine) === cluster)
+  if (here.some(({ metadata }) => metadata.name === text)) return
+  if (here.length > 1) throw ambiguous(text, here)
+  if (here.length === 1) return
+  const elsewhere = [...new Set(fits.map(clusterOf))]
+  if (elsewhere.length === 0) throw await notThere(session, MACHINE, text)
+  throw new Stop('error', `machine ${text} is not of cluster ${cluster}, but of ${named(elsewhere)}`, [
+    `Say which cluster with --cluster ${elsewhere[0]}`,
+  ])
+}
+
+const ambiguous = (text: string, machines: readonly KubeObject[]): Stop => {
+  const isOfOne = new Set(machines.map(clusterOf)).size === 1
+  const names = machines.map(one => (isOfOne ? one.metadata.name : `${one.metadata.name} (cluster ${clusterOf(one)})`))
+  return new Stop('error', `${machines.length} machines are called ${text}: say which`, [`There are: ${named(names)}`])
+}
