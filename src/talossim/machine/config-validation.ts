@@ -47,6 +47,8 @@ const ofMain = (machine: Machine, config: Mapping): readonly string[] => {
   if (TYPES[typeOf(config)] === undefined) errors.push(`unknown machine type ${JSON.stringify(typeOf(config))}`)
   if (!isControlPlane(config) && mappingOf(section['ca'])['key'])
     errors.push('issuing Talos API CA key is not allowed on non-controlplane nodes (.machine.ca)')
+  if (!isControlPlane(config) && mappingOf(mappingOf(config['cluster'])['ca'])['key'] && isAtLeast(versionOf(machine), 1, 12))
+    errors.push('issuing Kubernetes API CA key is not allowed on non-controlplane nodes (.cluster.ca)')
   return errors
 }
 

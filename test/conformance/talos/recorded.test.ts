@@ -37,6 +37,15 @@ describe.skipIf('missing' in part)('simulated machines answer talosctl as real o
     const home = await mkdtemp(join(tmpdir(), 'talosctl-'))
     // Their registry has what they run, and nothing newer.
     machines.world.registry.remove('kube-apiserver:v1.35.5')
+    // What is asked of cp-2 meets a whole configuration there: keys that a worker must not have, and more than one document.
+    const changed = machines.world.machine('cp-2')
+    changed.config = `${changed.config
+      .replace('    token: ""\n', '    token: ""\n    ca:\n        crt: ""\n        key: a2V5\n')
+      .replace('cluster:\n', 'cluster:\n    ca:\n        crt: ""\n        key: a2V5\n    etcd: {}\n')}---
+apiVersion: v1alpha1
+kind: HostnameConfig
+hostname: cp-2
+`
     kubernetes = await simulatedKubernetes(machines.world, home, error => faults.push(error))
     const foreign = await createTalosCa({ from: new Date(Date.now() - 3_600_000) })
     const configs = await configsOf(
