@@ -21,7 +21,12 @@ export const randomOf = (test: number): Random => createRandom(seed * 16 + test)
 export const again = `the same moments again: ICHOR_SEED=${seed}`
 
 /** Bounds what hangs, not what is slow. */
-export const LIMIT_MS = either(240_000, 1_800_000)
+export const LIMIT_MS = either(480_000, 1_800_000)
+
+/** Fewer words than a machine has to say of an upgrade that nobody disturbs, so that moments drawn by them all come before its end. */
+export const SEEN_PER_MACHINE = 17
+/** Added to a moment at which a machine saw something, so that those at which no machine sees anything have their turn, too. */
+export const LATER_MS = 400
 
 export const eventually = <T>(check: () => T | Promise<T>, timeout = LIMIT_MS - 10_000) => vi.waitFor(check, { timeout, interval: 20 })
 
