@@ -6,6 +6,9 @@ const UNIT_MS: Record<string, number> = { ns: 1e-6, us: 1e-3, µs: 1e-3, ms: 1, 
 
 /** The pattern for a CRD's schema: non-negative, at least one unit. */
 export const DURATION_PATTERN = '^([0-9]+(\\.[0-9]+)?(ns|us|µs|ms|s|m|h))+$'
+/** The same for a time that something may take: one of its numbers is not zero. */
+export const LIMIT_PATTERN =
+  '^([0-9]+(\\.[0-9]+)?(ns|us|µs|ms|s|m|h))*[0-9]*[1-9][0-9]*(\\.[0-9]+)?(ns|us|µs|ms|s|m|h)([0-9]+(\\.[0-9]+)?(ns|us|µs|ms|s|m|h))*$'
 
 /** Milliseconds, or undefined where the text is no duration. */
 export const parseDuration = (text: string): number | undefined => {

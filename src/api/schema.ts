@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { DURATION_PATTERN } from './duration.ts'
+import { DURATION_PATTERN, LIMIT_PATTERN } from './duration.ts'
 
 /**
  * The few shapes that all resources share. Every string, list and map has a bound: the API server multiplies them when it estimates what a
@@ -30,6 +30,8 @@ export const objectName = () =>
 
 export const text = (max = 1024) => z.string().max(max)
 export const duration = () => matching(32, DURATION_PATTERN, 'must be a duration with units, for example 90s, 10m or 1h30m')
+/** How long something may take: no time at all is nothing that could be meant. */
+export const limit = () => matching(32, LIMIT_PATTERN, 'must be a duration with units and longer than zero, for example 90s, 10m or 1h30m')
 export const timestamp = () => z.string().max(64).meta({ format: 'date-time' })
 export const int32 = () => z.number().int().min(0).max(2_147_483_647).meta({ format: 'int32' })
 export const int64 = () => z.number().int().min(0).meta({ format: 'int64' })

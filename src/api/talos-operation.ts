@@ -2,7 +2,7 @@ import { z } from 'zod'
 import { PHASE_NAMES, TARGET_PHASE_NAMES } from './phases.ts'
 import { REASON_NAMES } from './reasons.ts'
 import type { CelRule, Metadata, ResourceDefinition } from './schema.ts'
-import { conditions, duration, int32, int64, intOrPercent, nameRef, objectName, text, timestamp } from './schema.ts'
+import { conditions, duration, int32, int64, intOrPercent, limit, nameRef, objectName, text, timestamp } from './schema.ts'
 
 /** A kind's own block of an operation's spec, as the envelope sees it. The kinds themselves live elsewhere. */
 export type KindAction = {
@@ -71,7 +71,7 @@ const envelope = {
   drain: drain.prefault({}).meta({ description: 'How nodes are drained before they go away.' }),
   timeouts: z
     .object({
-      reboot: duration()
+      reboot: limit()
         .default('30m')
         .meta({ description: 'How long a machine may take from the reboot call until it answers with a new boot id.' }),
     })

@@ -67,7 +67,10 @@ const abandon = (stage: Stage, view: View): Decision | undefined => {
 /** Why what we took cannot be given back now, in words. */
 const notGivenBack = (stage: Stage, view: View): readonly string[] =>
   stage.abandon.flatMap(step => {
-    const verdict = step.done(view).is === 'no' ? step.guard?.(view) : undefined
+    const answer = step.done(view)
+    // The Kubernetes API is away, perhaps for that very reason; its own words change from look to look.
+    if (answer.is === 'unknown') return ['it cannot be seen yet whether it has back what was taken from it']
+    const verdict = answer.is === 'no' ? step.guard?.(view) : undefined
     return verdict?.may === 'wait' ? [verdict.why] : []
   })
 

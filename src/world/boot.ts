@@ -137,8 +137,9 @@ const startBoot = (site: Site, machine: Machine): void => {
 /** The last phase of a sequence that restarts the machine. */
 export const restart = (site: Site, machine: Machine, why: string): void => {
   goDown(site, machine, why)
-  if (site.faults.of(machine).rebootNeverEnds) return
-  later(site, machine, site.durations.draw('reboot'), () => comeUp(site, machine))
+  const { rebootNeverEnds, firmwareMs } = site.faults.of(machine)
+  if (rebootNeverEnds) return
+  later(site, machine, site.durations.draw('reboot') + firmwareMs, () => comeUp(site, machine))
 }
 
 /** A sequence failed: the boot slot goes back if the way back is noted, and the machine reboots after a pause. */

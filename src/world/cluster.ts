@@ -15,7 +15,8 @@ import { peerURLsOf } from './etcd-membership.ts'
 import type { Faults, MachineFaults } from './faults.ts'
 import { createFaults } from './faults.ts'
 import type { Registry } from './images.ts'
-import { createRegistry } from './images.ts'
+import { createRegistry, EMPTY_SCHEMATIC } from './images.ts'
+import { isAtLeast } from './releases.ts'
 import { inURL } from './in-url.ts'
 import type { Journal } from './journal.ts'
 import { createJournal } from './journal.ts'
@@ -38,6 +39,8 @@ import { createStore } from './store.ts'
 import type { Schedule } from './time.ts'
 import { createSchedule } from './time.ts'
 import { installUnattended } from './unattended-install.ts'
+import type { Vip } from './vip.ts'
+import { createVip } from './vip.ts'
 import { keepWorkloads } from './workloads.ts'
 
 export type WorldOptions = {
@@ -56,6 +59,11 @@ export type WorldOptions = {
   readonly schematic?: string | ((index: number) => string)
   /** System extensions of that schematic. */
   readonly extensions?: readonly string[]
+  /**
+   * A virtual address that one control plane has at a time, the first one at the begin, and by which clients reach the API of the cluster; default none:
+   * then they find any control plane.
+   */
+  readonly vip?: string
   /** Host of the Image Factory; default `factory.talos.dev`. */
   readonly factory?: string
   /** Hosts of further factories, which know the same schematics. */
@@ -69,6 +77,10 @@ export type WorldOptions = {
   readonly kubeProxy?: boolean
   /** One or several, by index, control planes first; IPv4 or IPv6. The first is the one that clients are told. */
   readonly addresses?: (index: number) => string | readonly string[]
+  /** The endpoint of the control plane in the machines' configurations; default: the address of the first one. Nothing in the world can look a name up. */
+  readonly endpoint?: string
+  /** What Nodes call their addresses, by index; default `InternalIP`. */
+  readonly addressTypes?: (index: number) => 'InternalIP' | 'ExternalIP'
   /** Node names by index; default `cp-1`, `wk-1`, …. */
   readonly names?: (index: number) => string
   /** What the machine calls itself; default its node name. */
@@ -102,6 +114,7 @@ export type World = {
   readonly calls: Calls
   readonly api: ApiServer
   readonly nodes: Nodes
+  readonly vip: Vip
   readonly drain: ServerDrain
   readonly homeOutside: boolean
   /** By node name or index; throws when there is none. */
@@ -178,6 +191,7 @@ export const createWorld = (options: WorldOptions): World => {
     clusterID,
     clusterName,
     kubernetes: () => kubernetes,
+    addressType: ({ index }) => options.addressTypes?.(index) ?? 'InternalIP',
     vendorTail: of => options.vendorTail?.(of === 'api server' ? of : of.index) ?? '',
     tell: (machine, changed) => {
       for (const listener of [...listeners]) listener(machine, changed)
@@ -189,12 +203,13 @@ export const createWorld = (options: WorldOptions): World => {
   }
 
   const addressesOf = (index: number): readonly string[] => [options.addresses?.(index) ?? `10.5.0.${index + 2}`].flat()
-  const endpoint = `https://${inURL(addressesOf(0)[0] ?? '')}:6443`
+  const endpoint = options.endpoint ?? `https://${inURL(addressesOf(0)[0] ?? '')}:6443`
   const add = (index: number, role: Role, count: number, isSpare = false): void => {
     const name = options.names?.(index) ?? `${isSpare ? 'new' : role === 'controlplane' ? 'cp' : 'wk'}-${count}`
     const hostname = options.hostnames?.(index) ?? name
     const version = per(options.talos ?? 'v1.13.5', index)
-    const schematic = per(options.schematic ?? '', index)
+    // Since 1.14 there is no other installer than the factory's.
+    const schematic = per(options.schematic ?? (isAtLeast(version, 1, 14) ? EMPTY_SCHEMATIC : ''), index)
     if (schematic) registry.addSchematic(schematic, options.extensions ?? [])
     const image = options.installImage?.(index) ?? installerImage(factory, platform, schematic, version)
     const machine = createMachine({
@@ -278,6 +293,7 @@ export const createWorld = (options: WorldOptions): World => {
     calls: createCalls(site),
     api,
     nodes,
+    vip: createVip(site, options.vip),
     drain: createServerDrain(site, api, nodes),
     homeOutside: options.homeOutside ?? false,
     machine: find,

@@ -16,6 +16,8 @@ export type MachineFaults = {
   bootsOldSlot: number
   /** A reboot never comes to its end: the machine stays dark until it is switched off and on. */
   rebootNeverEnds: boolean
+  /** So much longer takes its firmware, in milliseconds, before it boots anything. */
+  firmwareMs: number
   /** Stopping pods takes this long instead of the usual; Infinity for ever. */
   stopPodsMs: number | undefined
   /** The kubelet does not register with the API after a boot. */
@@ -52,6 +54,7 @@ const fine = (): MachineFaults => ({
   failedBoots: 0,
   bootsOldSlot: 0,
   rebootNeverEnds: false,
+  firmwareMs: 0,
   stopPodsMs: undefined,
   kubeletNeverRegisters: false,
   etcdNeverStarts: false,

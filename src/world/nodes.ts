@@ -44,8 +44,8 @@ const nodeInfo = (site: Site, machine: Machine) => {
   }
 }
 
-const addressesOf = (machine: Machine) => [
-  ...nodeIPsOf(machine).map(address => ({ type: 'InternalIP', address })),
+const addressesOf = (site: Site, machine: Machine) => [
+  ...nodeIPsOf(machine).map(address => ({ type: site.addressType(machine), address })),
   { type: 'Hostname', address: machine.hostname },
 ]
 
@@ -116,7 +116,7 @@ export const createNodes = (site: Site, api: ApiServer): Nodes => {
       metadata: { name: machine.name, labels, annotations: { 'volumes.kubernetes.io/controller-managed-attach-detach': 'true' } },
       spec: {},
       status: {
-        addresses: addressesOf(machine),
+        addresses: addressesOf(site, machine),
         capacity: { cpu: '4', memory: '8050604Ki', pods: '110' },
         allocatable: { cpu: '3950m', memory: '7511980Ki', pods: '110' },
         conditions: AT_EASE.map(condition => ({ ...condition, lastTransitionTime: timestamp(schedule.now()) })),
@@ -131,7 +131,7 @@ export const createNodes = (site: Site, api: ApiServer): Nodes => {
     lastWriter.set(machine.name, machine)
     change(store, RESOURCE.nodes, '', machine.name, node => ({
       ...node,
-      status: { ...(node.status as object), addresses: addressesOf(machine), nodeInfo: nodeInfo(site, machine) },
+      status: { ...(node.status as object), addresses: addressesOf(site, machine), nodeInfo: nodeInfo(site, machine) },
     }))
     applyWishes(machine)
   }
@@ -184,7 +184,7 @@ export const createNodes = (site: Site, api: ApiServer): Nodes => {
       const status = store.get(RESOURCE.nodes, '', machine.name)?.status as KnownStatus | undefined
       const known = status?.nodeInfo
       const isSameBoot = known?.bootID === machine.bootID
-      const isSamePlace = JSON.stringify(status?.addresses) === JSON.stringify(addressesOf(machine))
+      const isSamePlace = JSON.stringify(status?.addresses) === JSON.stringify(addressesOf(site, machine))
       // A network that was mended: the kubelet never stopped and goes on posting.
       if (isSameBoot && isSamePlace && known.kubeletVersion === kubeletVersion(site, machine))
         return void later(site, machine, durations.draw('nodeReady'), () => reportReady(machine))

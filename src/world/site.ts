@@ -45,6 +45,8 @@ export type Site = {
   readonly kubernetes: () => string
   /** What a vendor put behind the version that the API server tells, and behind the one of a machine's kubelet; mostly nothing. */
   readonly vendorTail: (of: Machine | 'api server') => string
+  /** What the Node of a machine calls its addresses. */
+  readonly addressType: (machine: Machine) => 'InternalIP' | 'ExternalIP'
   /** Tells all listeners, at once and in the order in which they came. The answer of `listen` unsubscribes. */
   readonly tell: (machine: Machine, change: Change) => void
   readonly listen: (listener: (machine: Machine, change: Change) => void) => () => void

@@ -7,7 +7,7 @@ import type { View } from '../world.ts'
 import { podFacts } from '../world.ts'
 import { asAnswer, etcdNeed } from './etcd.ts'
 import { GATE_HOLD_MS } from './guards.ts'
-import { isBackAsNode, isControlPlane, machineOf, nodeNameOf, nodeOfTarget } from './target.ts'
+import { isBackAsNode, isControlPlane, machineOf, nodeNameOf, nodeOfTarget, replacementOf } from './target.ts'
 
 /** A machine is back: what has to hold before the next one is touched, and what is given back. */
 
@@ -119,8 +119,8 @@ export const giveBack: Step = {
   name: 'give-back',
   guard: view => {
     const [facts, node] = [machineOf(view), nodeOfTarget(view)]
-    return facts.ok && facts.value.stage === 'running' && node.ok && node.value?.ready === true
-      ? YES
-      : wait('it is not healthy, so its cordon stays')
+    // Who replaced it has its Node, and with it the cordon that was not meant for him.
+    const isThere = facts.ok ? facts.value.stage === 'running' : replacementOf(view) !== undefined
+    return isThere && node.ok && node.value?.ready === true ? YES : wait('it is not healthy, so its cordon stays')
   },
 }

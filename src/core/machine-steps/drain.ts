@@ -5,7 +5,7 @@ import { YES, no, unknown } from '../kind.ts'
 import { ms } from '../ledger.ts'
 import { matchesSelector } from '../rollout-order.ts'
 import type { View, World } from '../world.ts'
-import { budgetFacts, nodeFacts, nodeOf, podFacts, volumeFacts } from '../world.ts'
+import { budgetFacts, displayName, nodeFacts, nodeOf, podFacts, volumeFacts } from '../world.ts'
 import { hasRoomElsewhere, nodeNameOf } from './target.ts'
 
 /** Why a pod is left where it is, or undefined when it has to go. */
@@ -48,6 +48,9 @@ const isSilent = (view: View, name: string): boolean => {
   return node !== undefined && !node.ready && node.readySince < ms(view.target.startedAt)
 }
 
+/** So many rounds of evictions pass before what the API will never grant is given up: a budget may just be taking the place of another. */
+const ROUNDS_FOR_NEVER = 5
+
 /** Done when the pods are really gone, not only on their way, and their volumes are detached. */
 export const drainDone = (view: View): Answer => {
   const node = nodeNameOf(view)
@@ -56,6 +59,17 @@ export const drainDone = (view: View): Answer => {
   if (!pods.ok) return unknown(`its pods cannot be listed: ${pods.fault.message}`)
   if (isSilent(view, node) && pods.value.every(p => p.terminating)) return YES
   if (pods.value.length > 0) {
+    const never = neverEvicted(view)
+    const { target, operation } = view
+    if (
+      never.length > 0 &&
+      operation.spec.drain.policy !== 'force' &&
+      target.step === 'drain' &&
+      (target.attempts ?? 0) >= ROUNDS_FOR_NEVER
+    ) {
+      const message = `${displayName(target)}: drain cannot end: ${some(never)}. Leave it one of these budgets.`
+      return { is: 'failed', reason: 'DrainBlocked', message }
+    }
     const blocked = blockedBy(view)
     return no(
       blocked.length > 0
@@ -68,26 +82,42 @@ export const drainDone = (view: View): Answer => {
   return volumes.value.length > 0 ? no(`volumes are still attached: ${some(volumes.value)}`) : YES
 }
 
-/** The pods that a budget holds now, each with the budget. */
-export const blockedBy = (view: View): readonly string[] => {
+type Covered = { readonly pod: PodFacts; readonly budgets: readonly BudgetFacts[] }
+
+/** The pods that have not been told to go yet, each with the budgets over it. */
+const staying = (view: View): readonly Covered[] => {
   const node = nodeNameOf(view)
   if (node === undefined) return []
   const [pods, budgets] = [leaving(view, node), budgetFacts(view.world)]
   if (!pods.ok || !budgets.ok) return []
-  return pods.value
-    .filter(p => !p.terminating)
-    .flatMap(pod => {
-      const covering = budgets.value.filter(b => covers(b, pod))
-      const budget = covering.find(b => b.disruptionsAllowed < 1)
-      if (budget) return [`pod ${id(pod)} is held by PodDisruptionBudget ${budget.name} (allowed disruptions ${budget.disruptionsAllowed})`]
-      // The Eviction API answers for such a pod with an error, for ever.
-      return covering.length > 1
-        ? [
-            `pod ${id(pod)} is covered by ${covering.length} PodDisruptionBudgets (${covering.map(b => b.name).join(', ')}), so it cannot be evicted at all`,
-          ]
-        : []
-    })
+  return pods.value.filter(p => !p.terminating).map(pod => ({ pod, budgets: budgets.value.filter(b => covers(b, pod)) }))
 }
+
+/** The Eviction API answers for such a pod with an error, for ever, whatever its budgets allow; but one that does not run yet has no budget. */
+const isNever = ({ pod, budgets }: Covered): boolean => budgets.length > 1 && pod.phase !== 'Pending'
+
+const neverText = ({ pod, budgets }: Covered): string =>
+  `pod ${id(pod)} is covered by ${budgets.length} PodDisruptionBudgets (${budgets.map(b => b.name).join(', ')}), so it cannot be evicted at all`
+
+const neverEvicted = (view: View): readonly string[] => staying(view).filter(isNever).map(neverText)
+
+/** Such a system guards its pods until their volumes are safe elsewhere, and only names tell it from others. */
+const STORAGE = /(^|[-./])(storage|longhorn|rook|ceph|openebs|mayastor|linstor|piraeus|portworx|csi)([-./]|$)/
+const ofStorage = ({ namespace, name }: BudgetFacts): string =>
+  STORAGE.test(namespace) || STORAGE.test(name)
+    ? `; it belongs to a storage system, which lets go by its own drain policy: look at that, and at the replicas of its volumes`
+    : ''
+
+/** The pods that a budget holds now, each with the budget. */
+export const blockedBy = (view: View): readonly string[] =>
+  staying(view).flatMap(covered => {
+    if (isNever(covered)) return [neverText(covered)]
+    const { pod, budgets } = covered
+    const budget = budgets.find(b => b.disruptionsAllowed < 1)
+    if (!budget) return []
+    const held = `pod ${id(pod)} is held by PodDisruptionBudget ${budget.name} (allowed disruptions ${budget.disruptionsAllowed})`
+    return [`${held}${ofStorage(budget)}`]
+  })
 
 const covers = ({ namespace, matchLabels, matchExpressions }: BudgetFacts, pod: PodFacts): boolean =>
   namespace === pod.namespace && matchesSelector({ matchLabels, ...(matchExpressions ? { matchExpressions } : {}) }, pod.labels)
@@ -96,9 +126,9 @@ const covers = ({ namespace, matchLabels, matchExpressions }: BudgetFacts, pod: 
 const inTurn = (view: View): readonly PodFacts[] => {
   const pods = leaving(view, nodeNameOf(view) ?? '')
   if (!pods.ok) return []
-  const staying = pods.value.filter(p => !p.terminating)
+  const asked = pods.value.filter(p => !p.terminating)
   const others = pods.value.filter(p => !isSelf(p, view.world))
-  return others.length > 0 ? staying.filter(p => !isSelf(p, view.world)) : staying
+  return others.length > 0 ? asked.filter(p => !isSelf(p, view.world)) : asked
 }
 
 /** One round: every pod is asked to go. Those that a budget holds are asked again in the next round. */

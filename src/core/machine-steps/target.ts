@@ -5,12 +5,18 @@ import type { NodeFacts } from '../../ports/kube.ts'
 import type { MachineFacts } from '../../ports/talos.ts'
 import type { Answer, Candidate } from '../kind.ts'
 import { YES, no, unknown } from '../kind.ts'
+import { ofRecorded } from '../recorded-machine.ts'
 import type { View, World } from '../world.ts'
-import { machineFacts, nodeFacts, nodeOf } from '../world.ts'
+import { displayName, machineFacts, nodeFacts, nodeOf } from '../world.ts'
 
 /** What steps of any kind ask about the machine of a target, and its Node. */
 
-export const machineOf = ({ target, world }: View): Result<MachineFacts> => machineFacts(world, target.name)
+/** Only its own word: at its address another machine may answer by now. */
+export const machineOf = ({ target, world }: View): Result<MachineFacts> => {
+  const machine = world.machines.find(m => m.metadata.name === target.name)
+  const facts = machineFacts(world, target.name)
+  return machine ? ofRecorded(machine, facts) : facts
+}
 
 /** What was chosen when the target was opened; empty where nothing was. */
 export const chosen = (target: Pick<Target, 'goal'>, key: string): string => target.goal?.[key] ?? ''
@@ -33,6 +39,28 @@ export const nodeOfTarget = (view: View): Result<NodeFacts | undefined> => {
   if (!nodes.ok) return nodes
   const name = nodeNameOf(view)
   return { ok: true, value: name === undefined ? undefined : nodeOf(nodes.value, name) }
+}
+
+/** The machine that took the place of this one while it was away: its Node has the same name, and Talos knows it by another id. */
+export const replacementOf = (view: View): TalosMachine | undefined => {
+  const own = view.world.machines.find(m => m.metadata.name === view.target.name)
+  const node = nodeNameOf(view)
+  if (node === undefined || own?.status.nodeID === undefined || machineOf(view).ok) return undefined
+  return view.world.machines.find(
+    m => m !== own && m.status.nodeName === node && m.status.nodeID !== undefined && m.status.nodeID !== own.status.nodeID,
+  )
+}
+
+/** What waits for a machine to come back waits in vain where another one came in its place. */
+export const replaced = (view: View): Extract<Answer, { is: 'failed' }> | undefined => {
+  const other = replacementOf(view)
+  if (!other) return undefined
+  const name = displayName(view.target)
+  return {
+    is: 'failed',
+    reason: 'MachineAmbiguous',
+    message: `${name} was replaced while it was away: another machine has its name now (TalosMachine ${other.metadata.name}, Talos node id ${other.status.nodeID}), to which nothing was done. Delete TalosMachine ${view.target.name}, cancel this operation, and start another one for the machine that is there.`,
+  }
 }
 
 /** Whether Kubernetes sees the machine in the boot in which it is. */

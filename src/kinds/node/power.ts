@@ -4,7 +4,7 @@ import { READY_MS, apiServer, nodeReady, rejoin, uncordon } from '../../core/mac
 import { etcdNeed, etcdSampleMs } from '../../core/machine-steps/etcd.ts'
 import { both, denied, since } from '../../core/machine-steps/guards.ts'
 import { cordon, drain, transferLeadership } from '../../core/machine-steps/setting-aside.ts'
-import { addressOf, machineOf } from '../../core/machine-steps/target.ts'
+import { addressOf, machineOf, replaced } from '../../core/machine-steps/target.ts'
 import type { View } from '../../core/world.ts'
 import { actionStage, losesAll } from './stage.ts'
 import { isOrderly, mayGoAway, rebootMs, settled, specOf, stillThere, wasAsked } from './view.ts'
@@ -29,7 +29,7 @@ const mayReboot = (view: View): Verdict => {
 
 const rebooted = (view: View): Answer => {
   const facts = machineOf(view)
-  if (!facts.ok) return unknown(`it is away: ${facts.fault.message}`)
+  if (!facts.ok) return replaced(view) ?? unknown(`it is away: ${facts.fault.message}`)
   const { bootID, stage } = facts.value
   return bootID === view.target.before?.bootID ? no(`its boot id has not changed; it is in stage ${stage}`) : YES
 }

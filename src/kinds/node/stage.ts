@@ -6,7 +6,7 @@ import { etcdNeed } from '../../core/machine-steps/etcd.ts'
 import { candidateOf, controlPlanesOf, drainGoal, isControlPlane, machineOf, nodeOfTarget } from '../../core/machine-steps/target.ts'
 import { workerTurn } from '../../core/machine-steps/turn.ts'
 import type { View } from '../../core/world.ts'
-import { nodeFacts, nodeOf } from '../../core/world.ts'
+import { machineFacts, nodeFacts, nodeOf } from '../../core/world.ts'
 import type { Action } from './spec.ts'
 import { meant, specOf, wayOf } from './view.ts'
 
@@ -41,7 +41,7 @@ export const actionStage = (action: Action, part: Part): Stage => ({
   },
   openNeeds: view => [...etcdNeed(view), ...(part.openNeeds?.(view) ?? [])],
   open: view => {
-    const facts = machineOf(view)
+    const facts = machineFacts(view.world, view.target.name)
     if (!facts.ok) return { wait: `it does not answer: ${facts.fault.message}`, reason: 'MachineUnreachable' }
     const recorded = view.world.machines.find(m => m.metadata.name === view.target.name)?.status.nodeID
     if (recorded && facts.value.nodeID !== '' && recorded !== facts.value.nodeID) {

@@ -1,7 +1,7 @@
 import type { Step } from '../../core/kind.ts'
 import { YES, no, unknown } from '../../core/kind.ts'
 import { CALL_MS, READY_MS, apiServer, nodeReady, rejoin, soak, uncordon } from '../../core/machine-steps/coming-back.ts'
-import { addressOf, machineOf } from '../../core/machine-steps/target.ts'
+import { addressOf, machineOf, replaced } from '../../core/machine-steps/target.ts'
 import { displayName } from '../../core/world.ts'
 import { peerOf, wrongBoot } from './evidence.ts'
 import { gate, wish } from './view.ts'
@@ -15,7 +15,7 @@ const verify: Step = {
   },
   done: view => {
     const facts = machineOf(view)
-    if (!facts.ok) return unknown(`it does not answer: ${facts.fault.message}`)
+    if (!facts.ok) return replaced(view) ?? unknown(`it does not answer: ${facts.fault.message}`)
     const wrong = wrongBoot(view, facts.value)
     if (wrong) return wrong
     const { stage, ready, unmet } = facts.value

@@ -98,7 +98,7 @@ const identity = (world: World, known: readonly Known[], nodes: readonly NodeFac
     .map(n =>
       refuse(
         'UnknownNode',
-        `Node ${n.name} (${n.addresses.join(', ')}) belongs to no TalosMachine: its machine would be left behind. Write a TalosMachine for it, or delete the Node if its machine is gone.`,
+        `Node ${n.name} (${n.addresses.join(', ') || 'no address known'}) belongs to no TalosMachine: its machine would be left behind. Write a TalosMachine for it, or delete the Node if its machine is gone.`,
       ),
     )
   return [...addresses, ...(addresses.length > 0 ? [] : twins('Talos node id', k => k.facts.nodeID)), ...impostors(known), ...strangers]

@@ -4,7 +4,7 @@ import type { Answer, Verdict } from '../../core/kind.ts'
 import { YES, no, unknown, wait } from '../../core/kind.ts'
 import { ms, receiptOf, targetsOf } from '../../core/ledger.ts'
 import { asRecorded, hasReceipt } from '../../core/machine-steps/guards.ts'
-import { isBackAsNode, machineOf } from '../../core/machine-steps/target.ts'
+import { isBackAsNode, machineOf, replaced } from '../../core/machine-steps/target.ts'
 import { sameSchematic } from '../../core/talos-image.ts'
 import type { View } from '../../core/world.ts'
 import { displayName } from '../../core/world.ts'
@@ -44,7 +44,7 @@ export const runsGoal = (view: View, facts: MachineFacts): boolean =>
  */
 export const restarted = (view: View): Answer => {
   const facts = machineOf(view)
-  if (!facts.ok) return unknown(`it is away: ${facts.fault.message}`)
+  if (!facts.ok) return replaced(view) ?? unknown(`it is away: ${facts.fault.message}`)
   const { bootID, stage, version, ready } = facts.value
   if (bootID === view.target.before?.bootID) return no(`its boot id has not changed; it is in stage ${stage}`)
   if (runsGoal(view, facts.value)) return YES

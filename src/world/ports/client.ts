@@ -54,3 +54,7 @@ export const apiObjection = (world: World): ReturnType<typeof failed> | undefine
   if (world.schedule.now() < world.faults.apiDownUntil) return failed('busy', 'kubernetes: 503 Service Unavailable')
   return failed('unreachable', 'kubernetes: connect ECONNREFUSED')
 }
+
+/** For those who reach the API by its virtual address. */
+export const vipObjection = ({ vip }: World): ReturnType<typeof failed> | undefined =>
+  vip.address === '' || vip.holder() ? undefined : failed('unreachable', `kubernetes: connect EHOSTUNREACH ${vip.address}:6443`)

@@ -8,7 +8,7 @@ import type { World } from '../cluster.ts'
 import { RESOURCE, conditionOf } from '../objects.ts'
 import type { Draft, KubeObject } from '../store.ts'
 import type { Client } from './client.ts'
-import { apiObjection } from './client.ts'
+import { apiObjection, vipObjection } from './client.ts'
 
 type NodeStatus = { addresses?: { type: string; address: string }[]; nodeInfo?: Record<string, string> }
 
@@ -83,7 +83,7 @@ const imageVersion = (set: KubeObject): string => {
 export const createKube = (world: World, client: Client): Kube => {
   const { store, site } = world
   const call = <T>(name: keyof Kube, target: string, changes: boolean, run: () => Result<T>): Promise<Result<T>> =>
-    client.call({ port: 'kube', name, target, changes }, () => apiObjection(world) ?? run())
+    client.call({ port: 'kube', name, target, changes }, () => vipObjection(world) ?? apiObjection(world) ?? run())
 
   const daemonSet = (name: string) => store.get(RESOURCE.daemonSets, 'kube-system', name)
   const changeNode = (
