@@ -61,11 +61,14 @@ async function* silent() {
   await forever
 }
 
-function callsTo(clock: Clock = realClock): Calls {
+function callsTo(probeMs?: number): Calls {
   const parsed = parseTalosconfig(admin, { now: new Date() })
   if (!parsed.ok) throw new Error(parsed.problem)
   const { notBefore, notAfter } = parsed.value
-  const calls = talosCalls({ credential: parsed.value, credentialBegins: notBefore, credentialExpires: notAfter, clock })
+  const calls = talosCalls({
+    ...{ credential: parsed.value, credentialBegins: notBefore, credentialExpires: notAfter, clock: realClock },
+    ...(probeMs === undefined ? {} : { probeMs }),
+  })
   onTestFinished(calls.destroy)
   return calls
 }
@@ -349,6 +352,22 @@ describe('a watch', () => {
     await vi.waitFor(() => expect(watch.told).toEqual(['', `a=${RUNNING}`]), soon)
     expect(machine.begins()).toEqual(['list', '1'])
     expect(passage.open()).toBe(1)
+  })
+
+  test('finds out by itself that its connection is dead', async () => {
+    const machine = await scripted(async function* () {
+      yield begun
+      yield all('1')
+      await forever
+    })
+    const passage = await startPassage(machine.port)
+    onTestFinished(passage.stop)
+    const watch = watching(passage.address, { calls: callsTo(200) })
+    await vi.waitFor(() => expect(watch.told).toEqual(['']), soon)
+    passage.freeze()
+    await vi.waitFor(() => expect(watch.faults.length).toBeGreaterThan(0), soon)
+    passage.thaw()
+    await vi.waitFor(() => expect(machine.begins()).toEqual(['list', '1']), soon)
   })
 })
 
