@@ -199,6 +199,26 @@ describe('the demo, played to its end', () => {
     LONG,
   )
 
+  it.each([
+    ['pdb-blocks', '1+2', [/FAILED: DrainBlocked on wk-\d/, /held by PodDisruptionBudget ledger/, /each was rebooted once/]],
+    ['etcd-unhealthy', '3+0', [/etcd on cp-\d falls ill now/, /Waiting.* etcd/, /What you see: it waits/, /each was rebooted once/]],
+    ['boots-old-version', '1+1', [/FAILED: BootedOldVersion on wk-1/, /wk-1 needed a second try/]],
+    [
+      'two-operations',
+      '1+1',
+      [/Queued: the lock of cluster home is held by operation ichor-system\/talos-1-13-9/, /The upgrade came first/],
+    ],
+    ['leader-paused', '1+2', [/kill -STOP \d+/, /Process \d+ leads and has finished wk-\d/, /each was rebooted once/]],
+  ])(
+    'shows %s, what that means, and what to do',
+    async (scenario, machines, patterns) => {
+      const demo = startDemo('--once', '--scenario', scenario, '--machines', machines, ...QUICK)
+      expect(await demo.exit, demo.said()).toBe(0)
+      for (const pattern of [...patterns, /What you see: /, /What to do: /, /^✓ /m]) expect(demo.said()).toMatch(pattern)
+    },
+    LONG,
+  )
+
   it(
     'ends with 1 when the upgrade does not come to its end, and keeps the files',
     async () => {

@@ -25,16 +25,17 @@ export const startControllerProcess = async (options: {
   readonly namespace: string
   readonly pace: number
   readonly folder: string
+  /** Of this replica, in the election and in the name of its log. */
+  readonly identity: string
   readonly restarted: (before: number, now: number) => void
   readonly failed: (error: unknown) => void
 }): Promise<ControllerProcess> => {
-  const { folder, restarted, failed } = options
-  const logPath = join(folder, 'controller.log')
+  const { folder, identity, restarted, failed } = options
+  const logPath = join(folder, identity === 'demo' ? 'controller.log' : `controller-${identity}.log`)
   const args = [
     ...programOf(import.meta.dirname),
     ...['--kubeconfig', options.kubeconfigPath, '--namespace', options.namespace, '--pace', String(options.pace)],
-    // There is never more than one, and the one that follows need not wait for the lease of the dead one to run out.
-    ...['--identity', 'demo', '--lease-namespace', options.namespace],
+    ...['--identity', identity, '--lease-namespace', options.namespace],
   ]
   let child: Child | undefined
   const restarts = createRestarts()

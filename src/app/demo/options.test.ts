@@ -58,7 +58,10 @@ describe('options of the demo', () => {
     ],
     [['--speed', '0'], '--speed 0: must be a number from 1 to 1000'],
     [['--speed', 'fast'], '--speed fast: must be a number from 1 to 1000'],
-    [['--scenario', 'sad'], '--scenario sad: there are happy, image-not-found, controller-killed'],
+    [
+      ['--scenario', 'sad'],
+      '--scenario sad: there are happy, image-not-found, controller-killed, pdb-blocks, etcd-unhealthy, boots-old-version, two-operations, leader-paused',
+    ],
     [['--fast'], "Unknown option '--fast'"],
     [['--speed'], "Option '--speed <value>' argument missing"],
     [['v1.13.9'], "Unexpected argument 'v1.13.9'"],

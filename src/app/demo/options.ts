@@ -2,7 +2,7 @@ import { parseArgs } from 'node:util'
 import { Problem, machinesOf, numberOf, orProblem } from './option-values.ts'
 import { versionPair } from './version-pairs.ts'
 
-export type ScenarioName = 'happy' | 'image-not-found' | 'controller-killed'
+export type ScenarioName = keyof typeof SCENARIOS
 
 export type DemoOptions = {
   readonly controlPlanes: number
@@ -19,11 +19,16 @@ export type DemoOptions = {
   readonly seed: number
 }
 
-export const SCENARIOS: Readonly<Record<ScenarioName, string>> = {
+export const SCENARIOS = {
   happy: 'an upgrade that goes well',
   'image-not-found': 'no registry has the installer image; it is brought there, and the operation goes on',
   'controller-killed': 'kill -9 of the controller in the middle of an upgrade, and a new one',
-}
+  'pdb-blocks': 'a budget holds a drain up; the operation stops, the budget gives way, and it goes on',
+  'etcd-unhealthy': 'a member of etcd falls ill; the upgrade waits until it is mended (three control planes or more)',
+  'boots-old-version': 'the new Talos does not start on one machine, which falls back; it is tried again',
+  'two-operations': 'a reboot is asked for while an upgrade works; it waits for its turn',
+  'leader-paused': 'the leading controller is stopped (SIGSTOP), another takes over, and the first one wakes',
+} as const satisfies Readonly<Record<string, string>>
 
 /** Three control planes and three workers then take about a minute and a half. */
 const DEFAULT_SPEED = 20

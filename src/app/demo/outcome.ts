@@ -1,14 +1,18 @@
 import type { World } from '../../world/cluster.ts'
 import { versionOf } from '../../world/machine.ts'
 
-/** What is not as it should be after an upgrade to `version`, as the machines themselves have it. Empty: all is well. */
-export const flawsAfter = (world: World, version: string): readonly string[] => [
+/**
+ * What is not as it should be after an upgrade to `version`, as the machines themselves have it. Empty: all is well. `more`: how many boots a machine had to make besides
+ * that of the upgrade.
+ */
+export const flawsAfter = (world: World, version: string, more: Readonly<Record<string, number>> = {}): readonly string[] => [
   ...world.machines.flatMap(machine => {
     const { name } = machine
     const boots = world.journal.of('boot', name).length
+    const wanted = 1 + (more[name] ?? 0)
     return [
       ...(versionOf(machine) === version ? [] : [`${name} runs ${versionOf(machine)}, not ${version}`]),
-      ...(boots === 1 ? [] : [`${name} was booted ${boots} times, not once`]),
+      ...(boots === wanted ? [] : [`${name} was booted ${boots} times, not ${wanted === 1 ? 'once' : `${wanted} times`}`]),
     ]
   }),
   ...flaws(world),

@@ -56,15 +56,19 @@ export const play = async ({ options, screen, folder, undo, fail, isOver }: Grou
     screen.say()
   }
 
+  const shared = { kubeconfigPath: kubernetes.kubeconfigPath, namespace: NAMESPACE, pace: options.speed, folder, failed: fail }
   const controller = await startControllerProcess({
-    kubeconfigPath: kubernetes.kubeconfigPath,
-    namespace: NAMESPACE,
-    pace: options.speed,
-    folder,
+    ...shared,
+    // Where there is but one, the one that follows need not wait for the lease of the dead one to run out.
+    identity: 'demo',
     restarted: (before, now) => screen.say(colors.yellow(`The controller, process ${before}, ended; process ${now} goes on in its place.`)),
-    failed: fail,
   })
   undo.push(controller.stop)
+  const secondController = async () => {
+    const second = await startControllerProcess({ ...shared, identity: 'demo-2', restarted: () => {} })
+    undo.push(second.stop)
+    return second
+  }
   for (const line of openingLines(
     { options, addresses, kubernetes, controller: { pid: controller.pid(), logPath: controller.logPath }, folder },
     colors,
@@ -78,9 +82,11 @@ export const play = async ({ options, screen, folder, undo, fail, isOver }: Grou
   await mustRun(cli, 'machine', 'list')
   screen.say()
 
-  const flaws = await scenarios[options.scenario]({ options, world, screen, cli, controller })
+  const { flaws, end = wellDone(world.machines.length, options.to) } = await scenarios[options.scenario]({
+    ...{ options, world, screen, cli, controller, secondController },
+  })
   screen.say()
-  if (flaws.length === 0) screen.say(colors.green(`✓ ${wellDone(world.machines.length, options.to)}`))
+  if (flaws.length === 0) screen.say(colors.green(`✓ ${end}`))
   for (const flaw of flaws) screen.say(colors.red(`✗ ${flaw}`))
   if (options.once) {
     if (flaws.length > 0) throw new Error('it did not go as the scenario says')
