@@ -1,32 +1,13 @@
 // The same questions and acts, once through the world's own port and once over the wire with the adapter: the answers have to be the same.
-import { afterEach, describe, expect, test, vi } from 'vitest'
-import { talosConnection, type TalosConnection } from '../../../src/adapters/talos/connection.ts'
-import type { LongCall, Talos } from '../../../src/ports/talos.ts'
+import { describe, expect, test, vi } from 'vitest'
+import type { LongCall } from '../../../src/ports/talos.ts'
 import type { Machine } from '../../../src/world/machine.ts'
-import { createClient } from '../../../src/world/ports/client.ts'
-import { createTalos } from '../../../src/world/ports/talos.ts'
-import { type Machines, startMachines } from '../../machines-on-the-wire.ts'
-import { realClock } from '../../scripted-talos.ts'
+import type { Machines } from '../../machines-on-the-wire.ts'
+import { startDoors } from './doors.ts'
 
 vi.setConfig({ testTimeout: 30_000 })
 
 const SCHEMATIC = '376567988ad370138ad8b2698212367b8edcb69b5fd68c80be1f2ec7d603b4ba'
-const open: { close: () => unknown }[] = []
-afterEach(async () => {
-  for (const one of open.splice(0).reverse()) await one.close()
-})
-
-async function start(
-  options: Partial<Parameters<typeof startMachines>[0]>,
-): Promise<{ machines: Machines; wire: TalosConnection; port: Talos }> {
-  const machines = await startMachines({ seed: 11, controlPlanes: 3, workers: 1, speed: 0, ...options })
-  open.push(machines)
-  const wire = talosConnection({ talosconfig: await machines.talosconfig(), clock: realClock })
-  if (!wire.ok) throw new Error(wire.fault.message)
-  open.push(wire.value)
-  const port = createTalos(machines.world, createClient(machines.world, 'test'), { role: 'os:admin', begins: 0, expires: Infinity })
-  return { machines, wire: wire.value, port }
-}
 
 const call = (): LongCall & { readonly lines: string[] } => {
   const lines: string[] = []
@@ -37,7 +18,7 @@ describe.each(['v1.12.5', 'v1.13.5', 'v1.14.0-rc.1'])('Talos %s', version => {
   const factory = { talos: version, schematic: SCHEMATIC, extensions: ['iscsi-tools'], kubernetes: 'v1.34.2' }
 
   test('what machines, members and etcd say', async () => {
-    const { machines, wire, port } = await start({ ...factory, etcdQuotaBytes: 8 * 1024 ** 3 })
+    const { machines, wire, port } = await startDoors({ ...factory, etcdQuotaBytes: 8 * 1024 ** 3 })
     expect(await wire.members(machines.address(3))).toEqual(await port.members(machines.address(3)))
     expect(await wire.machine(machines.address(0))).toEqual(await port.machine(machines.address(0)))
     // What a worker says of etcd's quota means nothing.
@@ -55,7 +36,7 @@ describe.each(['v1.12.5', 'v1.13.5', 'v1.14.0-rc.1'])('Talos %s', version => {
   })
 
   test('an upgrade to its end', async () => {
-    const { machines, wire } = await start({ ...factory, speed: 200 })
+    const { machines, wire } = await startDoors({ ...factory, speed: 200 })
     const address = machines.address(1)
     const target = version === 'v1.14.0-rc.1' ? 'v1.14.0-beta.1' : version.replace(/\.\d+$/, '.6')
     const image = `factory.talos.dev/metal-installer/${SCHEMATIC}:${target}`
@@ -93,7 +74,7 @@ function cameBack({ world }: Machines, machine: Machine, before: string): boolea
 }
 
 test('leadership moves, and a machine that is off is unreachable', async () => {
-  const { machines, wire } = await start({ speed: 200 })
+  const { machines, wire } = await startDoors({ speed: 200 })
   const { world } = machines
   const was = world.etcd.leader()
   const leading = [0, 1, 2].find(index => world.member(index).id === was)!

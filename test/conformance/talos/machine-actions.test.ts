@@ -1,31 +1,12 @@
 // What can be done to one machine, through the world's own port and over the wire with the adapter: the same effect, and the same sort of answer.
-import { afterEach, describe, expect, it, vi } from 'vitest'
-import { talosConnection, type TalosConnection } from '../../../src/adapters/talos/connection.ts'
+import { describe, expect, it, vi } from 'vitest'
 import type { Result } from '../../../src/ports/fault.ts'
-import type { LongCall, Talos } from '../../../src/ports/talos.ts'
-import { createClient } from '../../../src/world/ports/client.ts'
-import { createTalos } from '../../../src/world/ports/talos.ts'
-import { type Machines, startMachines } from '../../machines-on-the-wire.ts'
-import { realClock } from '../../scripted-talos.ts'
+import type { LongCall } from '../../../src/ports/talos.ts'
+import { startDoors } from './doors.ts'
 
 vi.setConfig({ testTimeout: 60_000 })
 
-const open: { close: () => unknown }[] = []
-afterEach(async () => {
-  for (const one of open.splice(0).reverse()) await one.close()
-})
-
-type Doors = { readonly machines: Machines; readonly wire: TalosConnection; readonly port: Talos }
-
-const start = async (): Promise<Doors> => {
-  const machines = await startMachines({ seed: 11, controlPlanes: 3, workers: 1, speed: 100 })
-  open.push(machines)
-  const wire = talosConnection({ talosconfig: await machines.talosconfig(), clock: realClock })
-  if (!wire.ok) throw new Error(wire.fault.message)
-  open.push(wire.value)
-  const port = createTalos(machines.world, createClient(machines.world, 'test'), { role: 'os:admin', begins: 0, expires: Infinity })
-  return { machines, wire: wire.value, port }
-}
+const start = () => startDoors({ speed: 100 })
 
 const call: LongCall = { progress: () => {}, cancellation: { cancelled: false, onCancel: () => () => {} } }
 const kindOf = (result: Result<unknown>): string => (result.ok ? 'ok' : result.fault.kind)
