@@ -26,7 +26,7 @@ describe('a cluster that changes while an operation is paused', () => {
   it('a machine that was upgraded by hand is skipped', async () => {
     const story = await pausedInTheMiddle()
     const worker = story.world.machine('wk-1')
-    runningSlot(worker.disk).version = 'v1.13.9'
+    worker.disk.slots[worker.disk.booted] = { ...runningSlot(worker.disk), version: 'v1.13.9' }
     resume(story)
     await story.untilDone('a')
     expect(reboots(story)).toEqual(['cp-1'])
