@@ -11,7 +11,7 @@ const answer = (code: number, reason: string, message: string, details: unknown 
   details,
 })
 
-describe('an answer', () => {
+describe('an answer, and the kind of fault that it is [B171 home-operations/tuppr#113]', () => {
   it.each([
     [400, 'BadRequest', 'invalid'],
     [401, 'Unauthorized', 'unauthenticated'],

@@ -111,7 +111,7 @@ describe('how the installer ended', () => {
   })
 })
 
-describe('which answers end a step, and which are tried again', () => {
+describe('which answers end a step, and which are tried again [B171 home-operations/tuppr#113]', () => {
   const fatal = (name: string, kind: FaultKind): string | undefined => {
     const fault: Fault = { kind, message: 'said the server' }
     return step(name).act?.fatal?.(fault, given())?.reason
