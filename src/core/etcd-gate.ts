@@ -110,7 +110,9 @@ const object = (condition: number, message: string, told: Told = {}): Objection 
 
 const answering = (input: EtcdGateInput): readonly Objection[] => {
   if (input.controlPlanes.length === 0) return [object(1, 'no control plane is known; at least one is needed.')]
-  return judged(input).flatMap(({ name, view }) => {
+  return judged(input).flatMap(c => {
+    const { name, view } = c
+    if (isLeftOut(c, input)) return [leftOut(c, input)]
     if (!view.ok) {
       const reasons: Partial<Record<typeof view.fault.kind, Reason>> = {
         unauthenticated: 'CredentialRejected',
@@ -136,6 +138,31 @@ const answering = (input: EtcdGateInput): readonly Objection[] => {
     }
     return []
   })
+}
+
+const isWell = ({ view }: Answered): boolean => view.value.service.state.toLowerCase() === 'running' && view.value.service.healthy
+
+/** Its own etcd does not run well, and all others, which agree, do not list it. */
+const isLeftOut = (one: ControlPlaneView, { controlPlanes }: EtcdGateInput): boolean => {
+  if (one.view.ok && isWell({ ...one, view: one.view })) return false
+  const others = answered(controlPlanes.filter(c => c.name !== one.name)).filter(isWell)
+  return others.length > 0 && others.every(o => o.view.value.members.every(m => machineOf(m, controlPlanes)?.name !== one.name))
+}
+
+const leftOut = ({ name, view }: ControlPlaneView, { controlPlanes }: EtcdGateInput): Objection => {
+  const others = answered(controlPlanes.filter(c => c.name !== name)).filter(isWell)
+  const own = view.ok
+    ? `its etcd service is ${view.value.service.state || 'not there'}`
+    : `it does not answer for etcd (${view.fault.message})`
+  const members = display(others[0]?.view.value.members ?? [])
+  return object(
+    3,
+    `${own}, and it is no member of etcd: ${others.map(o => o.name).join(', ')} list ${members}. Every control plane has to be one.`,
+    {
+      machine: name,
+      remedy: `Touch no other control plane meanwhile. If it was a member before and its etcd ends again and again, its data are of no use any more: wipe EPHEMERAL of this machine alone (talosctl reset --system-labels-to-wipe EPHEMERAL --reboot), and it joins anew.`,
+    },
+  )
 }
 
 const listKey = (members: readonly EtcdMember[]): string =>
@@ -194,27 +221,26 @@ const sameSet = (input: EtcdGateInput): readonly Objection[] => {
   }
   if (!certain) return objections
   const strangers = members.filter(m => machineOf(m, controlPlanes) === undefined)
-  for (const m of strangers) {
-    const at = m.peerURLs.map(peerHost).join(', ') || 'no address'
-    if (controlPlanes.length < seenControlPlanes) {
-      const who = `${m.name || '(unnamed)'} (${m.id}, ${at})`
-      objections.push(
-        object(3, `the TalosMachine of the etcd member ${who} is gone; whether its machine is too will be known at the next discovery.`),
-      )
-      continue
-    }
-    objections.push(
-      object(
-        3,
-        `the etcd member ${m.name || '(unnamed)'} (${m.id}, ${at}) runs on no known control plane; members and control planes have to be the same set.`,
-        {
-          kind: 'orphan',
-          remedy: `If that machine is gone for good, remove the member: talosctl etcd remove-member ${m.id}. If it is alive, let Ichor see it (a TalosMachine with its address).`,
-        },
-      ),
-    )
+  const [only] = strangers
+  if (only === undefined) return objections
+  const who = strangers.map(m => `${m.name || '(unnamed)'} (${m.id}, ${m.peerURLs.map(peerHost).join(', ') || 'no address'})`).join(' and ')
+  const isOne = strangers.length === 1
+  const what = isOne ? `the etcd member ${who}` : `${strangers.length} etcd members, ${who},`
+  if (controlPlanes.length < seenControlPlanes) {
+    return [
+      ...objections,
+      object(3, `the TalosMachine of ${what} is gone; whether its machine is too will be known at the next discovery.`),
+    ]
   }
-  return objections
+  return [
+    ...objections,
+    object(3, `${what} ${isOne ? 'runs' : 'run'} on no known control plane; members and control planes have to be the same set.`, {
+      kind: 'orphan',
+      remedy: isOne
+        ? `If that machine is gone for good, remove the member: talosctl etcd remove-member ${only.id}. If it is alive, let Ichor see it (a TalosMachine with its address).`
+        : `Where a machine is gone for good, remove its member: talosctl etcd remove-member ID. Where it is alive, let Ichor see it (a TalosMachine with its address).`,
+    }),
+  ]
 }
 
 const voting = (input: EtcdGateInput): readonly Objection[] => {

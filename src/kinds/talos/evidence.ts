@@ -1,15 +1,17 @@
 import type { Reason } from '../../api/reasons.ts'
 import type { Target } from '../../api/talos-operation.ts'
+import type { EtcdGateVerdict } from '../../core/etcd-gate.ts'
 import type { Answer, Verdict } from '../../core/kind.ts'
 import { YES, no, unknown, wait } from '../../core/kind.ts'
 import { ms, receiptOf, targetsOf } from '../../core/ledger.ts'
+import { gateText } from '../../core/machine-steps/etcd.ts'
 import { asRecorded, hasReceipt } from '../../core/machine-steps/guards.ts'
-import { isBackAsNode, machineOf, replaced } from '../../core/machine-steps/target.ts'
+import { isBackAsNode, isControlPlane, machineOf, replaced } from '../../core/machine-steps/target.ts'
 import { sameSchematic } from '../../core/talos-image.ts'
 import type { View } from '../../core/world.ts'
 import { displayName } from '../../core/world.ts'
 import type { MachineFacts } from '../../ports/talos.ts'
-import { isLegacy, specOf, wish } from './view.ts'
+import { gate, isLegacy, specOf, wish } from './view.ts'
 
 /** What a machine's boot id, version and receipts prove about the steps that it went through. */
 
@@ -49,8 +51,27 @@ export const restarted = (view: View): Answer => {
   if (bootID === view.target.before?.bootID) return no(`its boot id has not changed; it is in stage ${stage}`)
   if (runsGoal(view, facts.value)) return YES
   if (isTriedAnew(view)) return no(`it runs ${version} since the try that failed`)
-  if (stage !== 'running' || !ready || isBackAsNode(view).is !== 'yes') return no(`it came back with ${version}, and is not ready yet`)
+  if (stage !== 'running' || !ready || isBackAsNode(view).is !== 'yes')
+    return no(`it came back with ${version}, and is not ready yet${etcdWords(view)}`)
   return YES
+}
+
+/** It was rebooted, and runs something else than was asked for. */
+export const cameBackOther = (view: View): boolean => {
+  const facts = machineOf(view)
+  return facts.ok && facts.value.bootID !== view.target.before?.bootID && !runsGoal(view, facts.value)
+}
+
+/** What keeps its etcd from being well, on a control plane that came back so. */
+export const etcdObjection = (view: View): Extract<EtcdGateVerdict, { pass: false }> | undefined => {
+  if (!isControlPlane(view) || !cameBackOther(view)) return undefined
+  const verdict = gate(view.operation, view.world, 'settled')
+  return !verdict.pass && verdict.machine === view.target.name ? verdict : undefined
+}
+
+const etcdWords = (view: View): string => {
+  const objection = etcdObjection(view)
+  return objection ? `; ${gateText(objection).replace(/\.$/, '')}` : ''
 }
 
 /** Failures that leave the machine running something else than was asked for; only a new try from the begin can change that. */

@@ -7,7 +7,7 @@ import type { View } from '../../core/world.ts'
 import type { Result } from '../../ports/fault.ts'
 import type { RebootMode } from '../../ports/talos.ts'
 import { imageMissing } from './before-restart.ts'
-import { mayRestart, restarted, wrongBoot } from './evidence.ts'
+import { cameBackOther, etcdObjection, mayRestart, restarted, wrongBoot } from './evidence.ts'
 import { gateGuard, isLegacy, specOf, wish } from './view.ts'
 
 /** The point of no return: from its evidence, a new boot id, a machine only goes forward. */
@@ -26,14 +26,16 @@ const STUCK =
 /** It came back, but with something else, and never got well enough to leave it there. */
 const restartFailure: Step['failure'] = view => {
   const facts = machineOf(view)
-  const isBack = facts.ok && facts.value.bootID !== view.target.before?.bootID
-  return (isBack ? wrongBoot(view, facts.value)?.reason : undefined) ?? 'RebootTimeout'
+  return (
+    etcdObjection(view)?.reason ?? (facts.ok && cameBackOther(view) ? wrongBoot(view, facts.value)?.reason : undefined) ?? 'RebootTimeout'
+  )
 }
 
 const reboot: Step = {
   name: 'reboot',
   summary: 'Reboots the machine into the new version. Done when its boot id has changed.',
   applies: view => !isLegacy(view),
+  needs: view => (cameBackOther(view) ? etcdNeed(view) : []),
   guardNeeds: etcdNeed,
   done: restarted,
   guard: view => both(mayRestart(view), () => gateGuard(view)),
@@ -55,6 +57,7 @@ const legacyUpgrade: Step = {
   name: 'upgrade',
   summary: 'Below Talos 1.13: one call that drains, installs and reboots. Done when the boot id has changed.',
   applies: isLegacy,
+  needs: view => (cameBackOther(view) ? etcdNeed(view) : []),
   guardNeeds: etcdNeed,
   done: restarted,
   guard: view => both(mayRestart(view), () => gateGuard(view)),
