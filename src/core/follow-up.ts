@@ -62,6 +62,7 @@ export const followUps = ({ metadata, spec, status }: TalosOperation, state: Sta
       return [watch]
     case 'completed':
     case 'cancelled':
+    case 'ended':
       return []
   }
 }

@@ -1,5 +1,6 @@
 import { ANNOTATION } from '../api/names.ts'
-import type { TalosOperation } from '../api/talos-operation.ts'
+import { PHASES } from '../api/phases.ts'
+import type { OperationStatus, TalosOperation } from '../api/talos-operation.ts'
 
 /** What an operation looks like at a glance. Finer than a phase: what stands still must never look like what advances. */
 export type State =
@@ -26,10 +27,18 @@ export type State =
   | 'deleting'
   | 'completed'
   | 'cancelled'
+  /** It is over, in a way that a newer Ichor knows and this one does not. */
+  | 'ended'
 
 /** Whether nothing more will happen unless a person does something. */
 export const isAtRest = (state: State): boolean =>
-  state === 'completed' || state === 'cancelled' || state === 'failed' || state === 'refused'
+  state === 'completed' || state === 'cancelled' || state === 'ended' || state === 'failed' || state === 'refused'
+
+const isTrue = ({ conditions }: OperationStatus, type: string): boolean =>
+  conditions?.some(c => c.type === type && c.status === 'True') === true
+
+/** Whether an end that this version has no word for is a good one. */
+export const endedWell = ({ status }: TalosOperation): boolean => isTrue(status, 'Ready')
 
 /** The state that spec, status and annotations add up to. */
 export const stateOf = ({ metadata, spec, status }: TalosOperation): State => {
@@ -37,6 +46,8 @@ export const stateOf = ({ metadata, spec, status }: TalosOperation): State => {
   const hasOpen = (status.machines ?? []).some(m => m.phase === 'Running')
   if (phase === 'Completed') return 'completed'
   if (phase === 'Cancelled') return 'cancelled'
+  // A phase that this version does not know may be an end: only the condition tells.
+  if (!(phase in PHASES) && isTrue(status, 'Finished')) return 'ended'
   if (metadata.deletionTimestamp !== undefined) return 'deleting'
   if (spec.cancelled) return 'cancelling'
   if (phase === 'Paused') {

@@ -1,10 +1,10 @@
 import { formatDuration } from '../api/duration.ts'
 import { ANNOTATION, operationHolder } from '../api/names.ts'
 import type { Phase } from '../api/phases.ts'
-import { isFinished } from '../api/phases.ts'
+import { isFinished, PHASES } from '../api/phases.ts'
 import type { Reason } from '../api/reasons.ts'
 import { REASONS } from '../api/reasons.ts'
-import type { TalosOperation, Target } from '../api/talos-operation.ts'
+import type { OperationStatus, TalosOperation, Target } from '../api/talos-operation.ts'
 import type { FollowUp } from './follow-up.ts'
 import { followUps } from './follow-up.ts'
 import { holderNamed } from './lock-claim.ts'
@@ -127,6 +127,9 @@ export const holderText = (holder: string): string => {
 
 type Facts = Pick<Summary, 'open' | 'waiting' | 'lock' | 'refusals' | 'progress' | 'failure' | 'started' | 'finished'>
 
+/** A newer Ichor may have other words. */
+const wordOf = ({ phase = 'Running' }: OperationStatus): string => (phase in PHASES ? 'Running' : phase)
+
 const headlineOf = (operation: TalosOperation, state: State, facts: Facts, now: number): string => {
   const { metadata, status } = operation
   const { progress, open, failure } = facts
@@ -139,8 +142,8 @@ const headlineOf = (operation: TalosOperation, state: State, facts: Facts, now: 
     }
     case 'running':
       return open.length > 0
-        ? `Running: ${open.map(m => openText(m, now)).join('; ')}`
-        : `Running: ${status.message ?? 'between two machines'}`
+        ? `${wordOf(status)}: ${open.map(m => openText(m, now)).join('; ')}`
+        : `${wordOf(status)}: ${status.message ?? 'between two machines'}`
     case 'waiting':
       return waitingText(facts, now)
     case 'queued':
@@ -172,6 +175,8 @@ const headlineOf = (operation: TalosOperation, state: State, facts: Facts, now: 
       return progress.total > 0
         ? `Completed: ${countText(progress)}${tookText(status)}.`
         : `Completed: ${status.message ?? 'nothing was to be done'}`
+    case 'ended':
+      return `${status.phase}: ${status.message ?? 'a phase that this version of Ichor does not know'}`
     case 'cancelled':
       return `Cancelled: ${progress.total > 0 ? `${countText(progress)}${tookText(status)}` : 'before anything was done'}.`
   }

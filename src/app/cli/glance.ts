@@ -58,6 +58,7 @@ const MARKS: Readonly<Record<State, string>> = {
   deleting: '■',
   completed: '✓',
   cancelled: '■',
+  ended: '■',
 }
 
 export const stateColor = (state: State, colors: Colors): ((text: string) => string) => {
@@ -80,6 +81,7 @@ export const stateColor = (state: State, colors: Colors): ((text: string) => str
       return colors.cyan
     case 'pending':
     case 'cancelled':
+    case 'ended':
       return colors.dim
   }
 }

@@ -3,6 +3,7 @@ import { z } from 'zod'
 import type { KindBlock, OperationSpec } from '../../api/talos-operation.ts'
 import { talosOperation } from '../../api/talos-operation.ts'
 import { parseTarget } from '../../core/versions.ts'
+import { mayRepeat } from './repeatable.ts'
 import { Stop } from './stop.ts'
 
 /** A flag that sets one field of an operation's spec. Words, choices and checks come from the field's schema. */
@@ -70,6 +71,7 @@ const flagsOf = (path: readonly string[], schema: FieldSchema, named: readonly s
   const choices = schema.enum ?? items?.enum
   if (choices) option.choices([...choices])
   // Given again and again, or with commas. Not commander's own way, which would also swallow the version behind it.
+  if (items) mayRepeat(option)
   if (items) option.argParser((value: string, earlier: readonly string[] | undefined) => [...(earlier ?? []), ...chosen(value, choices)])
   return [{ path, option, key: option.attributeName(), schema }]
 }

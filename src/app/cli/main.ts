@@ -22,31 +22,37 @@ export const runCli = async (argv: readonly string[], outside: Outside, start: (
     exit = ended
   })
   writeHelpTo(root, terminal)
+  const asData = wantsJson(argv)
+  const failed = (code: Exit, message: string, hints: readonly string[] = []): number => {
+    if (asData) terminal.err(JSON.stringify({ error: { reason: code, code: EXIT[code].code, message, hints } }))
+    else {
+      terminal.err(terminal.colors.red(`error: ${message}`))
+      for (const hint of hints) terminal.err(`  ${hint}`)
+    }
+    return EXIT[code].code
+  }
   try {
     await root.parseAsync([...argv], { from: 'user' })
     return EXIT[exit].code
   } catch (error) {
-    if (error instanceof Stop) {
-      terminal.err(terminal.colors.red(`error: ${error.message}`))
-      for (const hint of error.hints) terminal.err(`  ${hint}`)
-      return EXIT[error.exit].code
-    }
+    if (error instanceof Stop) return failed(error.exit, error.message, error.hints)
     if (error instanceof CommanderError) {
       // Help that was asked for is no error; help instead of a command is.
       if (error.exitCode === 0) return EXIT.ok.code
-      if (error.code !== 'commander.help') {
-        for (const [index, line] of error.message.split('\n').filter(Boolean).entries())
-          terminal.err(index === 0 ? terminal.colors.red(line) : `  ${line}`)
-        terminal.err(`  ${[calledAs, ...meant(root, argv)].join(' ')} --help shows what there is.`)
-      }
-      return EXIT.usage.code
+      if (error.code === 'commander.help') return EXIT.usage.code
+      const [first = '', ...more] = error.message.split('\n').filter(Boolean)
+      return failed('usage', first.replace(/^error: /, ''), [
+        ...more,
+        `${[calledAs, ...meant(root, argv)].join(' ')} --help shows what there is.`,
+      ])
     }
-    terminal.err(
-      terminal.colors.red(`error: a fault of Ichor itself: ${error instanceof Error ? (error.stack ?? error.message) : String(error)}`),
-    )
-    return EXIT.error.code
+    return failed('error', `a fault of Ichor itself: ${error instanceof Error ? (error.stack ?? error.message) : String(error)}`)
   }
 }
+
+/** Whoever reads documents reads them of what went wrong, too. Asked of the words themselves: they may be what is wrong. */
+const wantsJson = (argv: readonly string[]): boolean =>
+  argv.some((word, i) => /^(-o=?|--output=)json$/.test(word) || ((word === '-o' || word === '--output') && argv[i + 1] === 'json'))
 
 /** The names of the command that these words lead to, as far as there is one. */
 const meant = (root: Command, argv: readonly string[]): string[] => {

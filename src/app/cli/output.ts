@@ -36,7 +36,12 @@ export const printList = async (session: Session, type: Resource, options: { out
     for (const item of items) terminal.out(qualifiedName(type, item.metadata.name))
     return
   }
-  await printValue(outside, options.output, { apiVersion: 'v1', kind: 'List', metadata: {}, items: items.map(item => plain(type, item)) })
+  await printValue(outside, options.output, {
+    apiVersion: 'v1',
+    kind: 'List',
+    metadata: {},
+    items: items.map(item => documentOf(type, item)),
+  })
 }
 
 /** One object: as `-o` says, or as a row. */
@@ -44,7 +49,7 @@ export const printObject = async (session: Session, type: Resource, object: Kube
   const { api, terminal, outside, namespace } = session
   const { name } = object.metadata
   if (output === 'name') return terminal.out(qualifiedName(type, name))
-  if (output === 'json' || output === 'yaml') return printValue(outside, output, plain(type, object))
+  if (output === 'json' || output === 'yaml') return printValue(outside, output, documentOf(type, object))
   const table = await api.table(type, namespace, name)
   if (!table.ok && table.fault.kind === 'notFound') throw await notThere(session, type, name)
   printTable(terminal, must(session, table, `read ${wordFor(type)} ${name}`), { wide: output === 'wide', withNamespace: false })
@@ -56,7 +61,7 @@ export const printValue = async ({ terminal, yaml }: Outside, output: 'json' | '
   terminal.out(output === 'json' ? JSON.stringify(value, undefined, 2) : (await yaml(value)).trimEnd())
 
 /** Without what only the server's bookkeeping needs, and with the type that lists leave out. */
-const plain = (type: Resource, { metadata, ...rest }: KubeObject): object => {
+export const documentOf = (type: Resource, { metadata, ...rest }: KubeObject): object => {
   const { managedFields: _, ...kept } = metadata
   return { ...rest, apiVersion: groupVersion(type), kind: type.kind, metadata: kept }
 }

@@ -10,6 +10,7 @@ import { operationCommand } from './commands/operation.ts'
 import { versionCommand } from './commands/version.ts'
 import { exitCodesText } from './exit-codes.ts'
 import type { Exit } from './exit-codes.ts'
+import { oneValueEach } from './repeatable.ts'
 import type { Outside } from './session.ts'
 import { defaultNamespace } from './session.ts'
 
@@ -64,6 +65,7 @@ const handedOn = (name: string, description: string): Command =>
 
 // Errors are thrown to main, which alone decides what is printed and how the process ends.
 const quieten = (command: Command): void => {
+  oneValueEach(command)
   command
     .exitOverride()
     .showSuggestionAfterError()

@@ -1,22 +1,32 @@
 import type { TalosOperation } from '../../api/talos-operation.ts'
-import { isAtRest, stateOf } from '../../core/operation-state.ts'
+import { endedWell, isAtRest, stateOf } from '../../core/operation-state.ts'
 import { clockTime } from '../../core/summary.ts'
-import type { Sight } from './api.ts'
+import type { KubeObject, Sight } from './api.ts'
 import type { Said } from './changes.ts'
 import { changeLines } from './changes.ts'
 import type { Exit } from './exit-codes.ts'
 import { glanceLines } from './glance.ts'
 import { liveBlock } from './live-block.ts'
+import { documentOf, printObject } from './output.ts'
 import { OPERATION } from './resource-types.ts'
 import type { Session } from './session.ts'
 import { operationOf } from './session.ts'
 
 /**
  * Shows an operation until nothing more happens by itself, the time is up, or Ctrl-C. On a terminal one block is drawn again and again, else each change is a line.
- * Never ends the operation. `uid`: a namesake created later is another operation.
+ * Never ends the operation. `uid`: a namesake created later is another operation. `document`: the words go to standard error, and the operation as it
+ * was seen last is the one document on standard output. `stream`: there each sight of it is a document on a line of its own.
  */
-export const watchOperation = (session: Session, name: string, how: { timeoutMs?: number; uid?: string } = {}): Promise<Exit> => {
+export const watchOperation = (
+  session: Session,
+  name: string,
+  how: { timeoutMs?: number; uid?: string; document?: 'json' | 'yaml'; stream?: boolean } = {},
+): Promise<Exit> => {
   const { api, terminal, namespace, outside } = session
+  const isForPeople = how.document === undefined && how.stream !== true
+  const isLive = terminal.isLive && isForPeople
+  const say = isForPeople ? terminal.out : terminal.err
+  let last: KubeObject | undefined
   const begun = terminal.now()
   let seen: TalosOperation | undefined
   let trouble: { why: string; since: number } | undefined
@@ -36,7 +46,7 @@ export const watchOperation = (session: Session, name: string, how: { timeoutMs?
   }
   const stamp = () => new Date(terminal.now()).toISOString().slice(11, 19)
   const log = (lines: readonly string[]) => {
-    for (const line of lines) terminal.out(`${stamp()} ${line}`)
+    for (const line of lines) say(`${stamp()} ${line}`)
   }
 
   return new Promise(resolve => {
@@ -45,9 +55,10 @@ export const watchOperation = (session: Session, name: string, how: { timeoutMs?
     const end = (exit: Exit, words: readonly string[] = []) => {
       hasEnded = true
       for (const stop of stops.splice(0)) stop()
-      if (terminal.isLive) block.leave(picture())
+      if (isLive) block.leave(picture())
       for (const line of words) terminal.err(line)
-      resolve(exit)
+      const { document } = how
+      resolve(document && last ? printObject(session, OPERATION, last, document).then(() => exit) : exit)
     }
     const look = `${outside.calledAs} operation watch ${name} -n ${namespace}`
 
@@ -56,27 +67,29 @@ export const watchOperation = (session: Session, name: string, how: { timeoutMs?
       if (sight.is === 'unseen') {
         const isNew = trouble === undefined
         trouble ??= { why: sight.why, since: terminal.now() }
-        if (isNew && !terminal.isLive) log([`no sight of it, connecting again: ${sight.why}`])
+        if (isNew && !isLive) log([`no sight of it, connecting again: ${sight.why}`])
       } else if (sight.is === 'gone' || (how.uid !== undefined && sight.object.metadata.uid !== how.uid)) {
         return end('stopped', [`Operation ${name} was deleted.`])
       } else {
-        if (trouble && !terminal.isLive) log(['connected again'])
+        if (trouble && !isLive) log(['connected again'])
         trouble = undefined
         const operation = operationOf(sight.object)
-        if (!terminal.isLive) log(changeLines(seen, operation, terminal.now(), said))
+        last = sight.object
+        if (how.stream) terminal.out(JSON.stringify(documentOf(OPERATION, sight.object)))
+        if (!isLive) log(changeLines(seen, operation, terminal.now(), said))
         seen = operation
         const exit = exitOf(operation)
         if (exit) {
-          if (!terminal.isLive && exit !== 'ok')
+          if (!isLive && exit !== 'ok')
             for (const line of glanceLines(operation, terminal.now(), {
               colors: terminal.colors,
               calledAs: outside.calledAs,
             }))
-              terminal.out(line)
+              say(line)
           return end(exit)
         }
       }
-      if (terminal.isLive) block.draw(picture())
+      if (isLive) block.draw(picture())
     }
 
     stops.push(terminal.onInterrupt(() => end('interrupted', [`Stopped watching. The operation goes on; look again with: ${look}`])))
@@ -84,7 +97,7 @@ export const watchOperation = (session: Session, name: string, how: { timeoutMs?
       terminal.every(1000, () => {
         if (how.timeoutMs !== undefined && terminal.now() - begun >= how.timeoutMs)
           return end('timedOut', [`The time is up. The operation goes on; look again with: ${look}`])
-        if (terminal.isLive) block.draw(picture())
+        if (isLive) block.draw(picture())
       }),
     )
     const stopWatch = api.watch(OPERATION, namespace, name, notice)
@@ -98,5 +111,6 @@ export const watchOperation = (session: Session, name: string, how: { timeoutMs?
 export const exitOf = (operation: TalosOperation): Exit | undefined => {
   const state = stateOf(operation)
   if (!isAtRest(state)) return undefined
+  if (state === 'ended') return endedWell(operation) ? 'ok' : 'stopped'
   return state === 'completed' ? 'ok' : state === 'refused' ? 'refused' : 'stopped'
 }

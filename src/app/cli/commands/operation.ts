@@ -44,17 +44,18 @@ export const operationCommand = (shell: Shell): Command => {
 
   const watch = one('watch', 'Watch one operation until it ends. Ctrl-C stops watching, never the operation')
     .option('--timeout <duration>', 'stop watching after this time')
+    .addOption(outputOption(['table', 'json']))
     .addHelpText(
       'after',
-      `\nOn a terminal one picture is drawn again and again; else each change is a line.\n\nExit codes:\n${exitCodesText()}`,
+      `\nOn a terminal one picture is drawn again and again; else each change is a line. With -o json each sight of it is a JSON document on a line of its own.\n\nExit codes:\n${exitCodesText()}`,
     )
-  works<WaitOptions>(
+  works<WaitOptions & { output: Output }>(
     watch,
     shell,
-    async (session, [name = ''], { timeout }) => {
+    async (session, [name = ''], { timeout, output }) => {
       const timeoutMs = timeoutOf(timeout)
       await mustGet(session, OPERATION, name)
-      return watchOperation(session, name, timeoutMs === undefined ? {} : { timeoutMs })
+      return watchOperation(session, name, { ...(timeoutMs === undefined ? {} : { timeoutMs }), stream: output === 'json' })
     },
     OPERATION,
   )

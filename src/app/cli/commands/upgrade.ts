@@ -176,11 +176,14 @@ const start = async (
   if (!created.ok && created.fault.kind === 'alreadyExists') throw taken(session, name)
   const operation = must(session, created, `create operation ${name}`)
 
-  if (options.output === 'json' || options.output === 'yaml' || options.output === 'name')
-    await printObject(session, OPERATION, operation, options.output)
+  const document = options.output === 'json' || options.output === 'yaml' ? options.output : undefined
+  if (document || options.output === 'name')
+    if (document && options.wait) terminal.err(`${qualifiedName(OPERATION, name)} created`)
+    else await printObject(session, OPERATION, operation, options.output)
   else terminal.out(`${qualifiedName(OPERATION, name)} created`)
   if (options.wait)
     return watchOperation(session, name, {
+      ...(document ? { document } : {}),
       ...(timeoutMs === undefined ? {} : { timeoutMs }),
       ...(operation.metadata.uid ? { uid: operation.metadata.uid } : {}),
     })
