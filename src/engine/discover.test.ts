@@ -31,6 +31,17 @@ it('writes a TalosMachine for each member, and what was seen into the TalosClust
   ).toEqual(['cp-1', 'cp-2', 'cp-3', 'wk-1', 'wk-2'])
 })
 
+it('writes the etcd member of each control plane into its TalosMachine, and none into those of workers', async () => {
+  const story = createStory()
+  story.start()
+  await story.until('the cluster is described', () => clusterIn(story, CLUSTER).status?.machines?.summary === '5/5')
+  const { etcd, machines } = story.world
+  const told = story.world.store.list(ICHOR.machines).items.map(m => m['status'] as TalosMachineStatus)
+  expect(etcd.members()).toHaveLength(3)
+  for (const machine of machines)
+    expect(told.find(({ hostname }) => hostname === machine.name)?.etcdMemberID).toBe(etcd.memberOf(machine)?.id)
+})
+
 it('refuses a second TalosCluster of the same cluster, and registers nothing for it', async () => {
   const story = createStory()
   story.start()

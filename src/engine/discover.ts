@@ -3,6 +3,7 @@ import type { Condition } from '../api/schema.ts'
 import { isFinished } from '../api/phases.ts'
 import type { TalosCluster, TalosClusterStatus } from '../api/talos-cluster.ts'
 import type { TalosMachine, TalosMachineStatus } from '../api/talos-machine.ts'
+import { peerHost } from '../core/etcd-members.ts'
 import { iso } from '../core/ledger.ts'
 import { ofRecorded } from '../core/recorded-machine.ts'
 import { sameValue } from '../core/same-value.ts'
@@ -54,11 +55,10 @@ export const discover = async (engine: Discoverer, key: Key): Promise<Next> => {
   const others = known.value.filter(m => !listed.some(s => s.machine.metadata.name === m.metadata.name))
   const unlisted = await Promise.all(others.map(async machine => ({ machine, facts: await talos.value.machine(machine.spec.address) })))
   const seen = withoutTwins([...listed, ...unlisted].map(({ machine, facts }) => ({ machine, facts: ofRecorded(machine, facts) })))
-  for (const { machine, facts } of seen) await describe(engine, machine, facts, nodes.ok ? nodes.value : undefined)
-  if (kube.ok && nodes.ok) await sweepCordons(engine, cluster, kube.value, nodes.value)
-
   const controlPlane = seen.find(s => s.machine.spec.role === 'controlplane' && s.facts.ok)
   const etcd = controlPlane ? await talos.value.etcd(controlPlane.machine.spec.address) : undefined
+  for (const { machine, facts } of seen) await describe(engine, machine, facts, { nodes, etcd })
+  if (kube.ok && nodes.ok) await sweepCordons(engine, cluster, kube.value, nodes.value)
   return report(engine, cluster, await summary(engine, cluster, talos.value, seen, nodes, addons, etcd))
 }
 
@@ -112,10 +112,10 @@ const describe = async (
   engine: Discoverer,
   machine: TalosMachine,
   facts: Result<MachineFacts>,
-  nodes: readonly NodeFacts[] | undefined,
+  { nodes, etcd }: { readonly nodes: Result<readonly NodeFacts[]>; readonly etcd: Result<EtcdView> | undefined },
 ): Promise<void> => {
   const now = engine.clock.now()
-  const node = facts.ok && nodes ? nodeOf(nodes, facts.value.nodename) : undefined
+  const node = facts.ok && nodes.ok ? nodeOf(nodes.value, facts.value.nodename) : undefined
   const up = facts.ok && facts.value.stage === 'running' && facts.value.ready
   const reason = !facts.ok ? (UNSEEN[facts.fault.kind] ?? 'Unreachable') : up ? 'Running' : 'NotReady'
   const message = !facts.ok
@@ -123,8 +123,11 @@ const describe = async (
     : up
       ? 'Running and ready.'
       : `Stage ${facts.value.stage}${facts.value.unmet.length > 0 ? `; ${facts.value.unmet.join('; ')}` : ''}.`
+  const { etcdMemberID: known, ...before } = machine.status
   const status: TalosMachineStatus = {
-    ...machine.status,
+    ...before,
+    // Where etcd does not answer, it is what it was.
+    ...optional('etcdMemberID', etcd?.ok ? memberAt(machine, etcd.value) : known),
     observedGeneration: machine.metadata.generation,
     ...(facts.ok
       ? {
@@ -153,6 +156,9 @@ const describe = async (
   if (!written.ok && written.fault.kind !== 'conflict')
     engine.log.info('the status of a TalosMachine could not be written', { machine: machine.metadata.name, fault: written.fault.message })
 }
+
+const memberAt = ({ spec }: TalosMachine, { members }: EtcdView): string | undefined =>
+  members.find(m => m.peerURLs.some(url => peerHost(url) === spec.address.toLowerCase()))?.id
 
 /** To the minute, so that a healthy machine is written once a minute and not at every look. */
 const minute = (now: number): string => iso(Math.floor(now / 60_000) * 60_000)
