@@ -14,6 +14,7 @@ import {
   isLong,
   LATER_MS,
   LIMIT_MS,
+  nextIntention,
   randomOf,
   SEEN_PER_MACHINE,
   startStage,
@@ -64,8 +65,9 @@ describe.skipIf('missing' in servers)('three replicas', () => {
       for (let i = 0; i < SLEEPS; i++) {
         const moment = Math.floor((SEEN / 2 / SLEEPS) * i) + random.between(1, 15)
         await duringOperation(cluster, 'asleep', () => expect(count()).toBeGreaterThanOrEqual(moment))
-        await pause(random.between(0, LATER_MS))
         const sleeper = await leading()
+        // Between the intention and its act, and at any moment.
+        await (i % 2 === 0 ? nextIntention(cluster, 'asleep') : pause(random.between(0, LATER_MS)))
         process.kill(sleeper.pid, 'SIGSTOP')
         const [name] = [...replicas].find(([, replica]) => replica === sleeper)!
         let woken: number

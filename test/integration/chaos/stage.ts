@@ -103,3 +103,27 @@ export const watchLeaders = (cluster: ClusterOnTheWire) => {
   })
   return { reigns: (): readonly Reign[] => reigns, leader: () => reigns.at(-1)?.holder ?? '', stop: reflector.stop }
 }
+
+/** Settles as soon as the server has one more intention of an operation than now: its act is then about to be given. */
+export const nextIntention = async (cluster: ClusterOnTheWire, name: string): Promise<void> => {
+  const place = { namespace: NAMESPACE, fieldSelector: `metadata.name=${name}` }
+  const { promise, resolve } = Promise.withResolvers<void>()
+  let known: string | undefined
+  const reflector = startReflector({
+    source: {
+      list: signal => cluster.client.list(RESOURCE.talosOperation, { ...place, signal }),
+      watch: (options, on) => cluster.client.watch(RESOURCE.talosOperation, { ...place, ...options }, on),
+    },
+    parse: object => (at(object, 'status', 'machines') ?? []) as readonly { actedAt?: string; attempts?: number }[],
+    clock: systemClock,
+    random: Math.random,
+    changed: ({ object }) => {
+      const intentions = object.map(({ actedAt, attempts }) => `${actedAt} ${attempts}`).join()
+      const isNew = known !== undefined && known !== intentions && object.some(({ actedAt }) => actedAt && !known?.includes(actedAt))
+      known = intentions
+      if (isNew) resolve()
+    },
+  })
+  await promise
+  reflector.stop()
+}
