@@ -11,6 +11,7 @@ import { rolloutReport } from './rollout-report.ts'
 import type { Shipped } from './shipped.ts'
 import { snapshotDownload } from './snapshot-download.ts'
 import { startOfList } from './start-of-list.ts'
+import { thousandOperations } from './thousand-operations.ts'
 
 export type Part = {
   /** On the terminal, with how long it takes on two cores. */
@@ -107,6 +108,31 @@ const machines = async (shipped: Shipped): Promise<Found> => {
   }
 }
 
+const operations = async (shipped: Shipped, quick: boolean): Promise<Found> => {
+  const { stored, run, reactionMs, requestsPerPass, passesPerOperation, rssKb } = await thousandOperations(
+    shipped,
+    1_000,
+    quick ? 50 : 1_000,
+  )
+  const beside = `beside ${stored} that are stored`
+  return {
+    rows: [
+      { what: `From a new operation to what is done about it, 99th percentile, ${beside}`, value: `${Math.round(reactionMs.p99)} ms` },
+      { what: 'The same, median', value: `${Math.round(reactionMs.p50)} ms` },
+      { what: 'Requests to the Kubernetes API per look at an operation', value: requestsPerPass.toFixed(1) },
+      {
+        what: 'Looks at an operation that finds nothing to do, from its creation until it is deleted',
+        value: passesPerOperation.toFixed(1),
+      },
+      {
+        what: `Growth of the controller's resident memory over the last nine tenths of ${run} operations in a row`,
+        value: megabytes(rssKb.late - rssKb.early),
+      },
+      { what: 'Its resident memory after them', value: megabytes(rssKb.late) },
+    ],
+  }
+}
+
 /** In the order of the page. */
 export const parts: Readonly<Record<string, Part>> = {
   demo: { about: 'first picture of the demo, about 1 minute', measure: (_, quick) => (quick ? undefined : demo()) },
@@ -114,5 +140,6 @@ export const parts: Readonly<Record<string, Part>> = {
   listing: { about: 'start of a listing, about 1 minute', measure: listing },
   bundle: { about: 'size of what is built', measure: bundle },
   snapshot: { about: 'an etcd snapshot of 1 GiB, about 8 minutes', measure: (_, quick) => (quick ? undefined : snapshot()) },
+  operations: { about: 'a thousand operations, about 10 minutes', measure: operations },
   machines: { about: '200 machines at rest, about 4 minutes', measure: (shipped, quick) => (quick ? undefined : machines(shipped)) },
 }
