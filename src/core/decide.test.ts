@@ -116,6 +116,7 @@ const target = (change: Partial<Target> = {}): Target => ({
   role: 'worker',
   phase: 'Running',
   before: { bootID: 'b1' },
+  goal: {},
   startedAt: iso(NOW),
   stepStartedAt: iso(NOW),
   ...change,

@@ -10,6 +10,7 @@ import * as ledger from './ledger.ts'
 import { claim, isConfirmed } from './lock-claim.ts'
 import { begin, outsideWindow, rollingOut } from './rolling-out.ts'
 import { deedsAfter, repeated } from './repeated.ts'
+import { unsound, withoutFuture } from './sound.ts'
 import { stageOf } from './stages.ts'
 import { unfinishedByOthers } from './unfinished.ts'
 import type { World } from './world.ts'
@@ -20,6 +21,7 @@ import type { World } from './world.ts'
  * Read it from top to bottom as the life of an operation backwards: over, being taken back, stopped, queued, running.
  */
 export const decide = (kind: Kind, operation: TalosOperation, world: World): Decision =>
+  mended(kind, operation, world) ??
   afterTheEnd(kind, operation, world) ??
   regaining(operation, world) ??
   takenBack(kind, operation, world) ??
@@ -29,6 +31,14 @@ export const decide = (kind: Kind, operation: TalosOperation, world: World): Dec
   beforeTheLock(kind, operation, world) ??
   planning(kind, operation, world) ??
   rollingOut(kind, operation, world)
+
+/** What stands in status is told apart from what can stand there. Throws where it can be neither believed nor found out anew. */
+const mended = (kind: Kind, operation: TalosOperation, world: World): Decision | undefined => {
+  const why = unsound(kind, operation, world)
+  if (why !== undefined) throw new Error(why)
+  const status = withoutFuture(operation.status, world.now)
+  return status === operation.status ? undefined : record(operation, status)
+}
 
 /** Completed or cancelled: what it held is given back, and it goes when its time has come. */
 const afterTheEnd = (kind: Kind, operation: TalosOperation, world: World): Decision | undefined => {
@@ -40,6 +50,8 @@ const afterTheEnd = (kind: Kind, operation: TalosOperation, world: World): Decis
   if (hasFinalizer(operation)) return { do: 'drop-finalizer' }
   if (operation.metadata.annotations[ANNOTATION.retry] === 'true') return { do: 'drop-retry', status: undefined }
   const ttl = operation.spec.ttlAfterFinished
+  if (ttl !== undefined && operation.status.completedAt === undefined)
+    return record(operation, { ...operation.status, completedAt: ledger.iso(world.now) })
   if (ttl === undefined || operation.metadata.deletionTimestamp) return { do: 'rest' }
   const left = ledger.ms(operation.status.completedAt) + durationMs(ttl) - world.now
   return left <= 0 ? { do: 'delete' } : { do: 'rest', forMs: Math.min(left, LONGEST_REST_MS) }
@@ -110,7 +122,8 @@ const newlyCreated = (operation: TalosOperation, world: World): Decision | undef
 const stopped = (kind: Kind, operation: TalosOperation, world: World): Decision | undefined => {
   const { status, spec } = operation
   const failure = status.phase === 'Paused' && status.failureReason !== 'ClusterLockHeld' ? status.failureReason : undefined
-  if (failure === 'PreflightRefused') {
+  // Machines that are open were never refused: a status that says so is a failed one.
+  if (failure === 'PreflightRefused' && ledger.openTargets(status).length === 0) {
     const overridden = spec.override && ledger.standingRefusals(status).some(r => r.overridable)
     if (overridden && !spec.paused) return record(operation, ledger.uncheck(status, world.now))
     return holdsLock(operation, world) ? { do: 'release' } : hasFinalizer(operation) ? { do: 'drop-finalizer' } : { do: 'rest' }

@@ -1,6 +1,6 @@
 import type { Condition, OperationStatus, Receipt, RecordedRefusal, TalosOperation, Target } from '../api/talos-operation.ts'
 import type { TargetPhase } from '../api/phases.ts'
-import { isFinished } from '../api/phases.ts'
+import { isFinished, TARGET_PHASES } from '../api/phases.ts'
 import type { Reason } from '../api/reasons.ts'
 import { REASONS } from '../api/reasons.ts'
 import type { Candidate, Checked, Step } from './kind.ts'
@@ -14,11 +14,17 @@ import { displayName } from './world.ts'
 export const iso = (ms: number): string => new Date(ms).toISOString()
 export const ms = (time: string | undefined): number => (time === undefined ? 0 : Date.parse(time))
 
+/** The lengths that the CRD allows. */
 const HISTORY = 20
+const STAGES = 16
+const RECEIPTS = 8
 
 /** What the CRD allows; a longer text would make the server refuse the whole status. */
 const short = (text: string): string => text.slice(0, 1024)
 const long = (text: string): string => text.slice(0, 4096)
+
+/** One more, as far as the CRD counts. */
+const more = (count = 0): number => Math.min(count + 1, 2_147_483_647)
 
 const told = (status: OperationStatus, now: number, message: string): OperationStatus => ({
   ...status,
@@ -135,7 +141,7 @@ export const lockTaken = (status: OperationStatus, now: number, lock: { lease: s
 export const withStage = (status: OperationStatus): OperationStatus => {
   const { stage, progress, stages = [] } = status
   if (stage === undefined || !progress) return status
-  return { ...status, stages: [...stages, { name: stage, done: progress.done, skipped: progress.skipped }] }
+  return { ...status, stages: [...stages, { name: stage, done: progress.done, skipped: progress.skipped }].slice(-STAGES) }
 }
 
 /** A stage begins: its machines in their order take the place of those of the stage before, of which only the numbers are kept. */
@@ -208,7 +214,7 @@ export const intended = (status: OperationStatus, now: number, name: string, mes
     firstActedAt: t.firstActedAt ?? iso(now),
     actedAt: iso(now),
     ...(commits ? { committed: t.committed ?? t.step } : {}),
-    attempts: (t.attempts ?? 0) + 1,
+    attempts: more(t.attempts),
     ...(isRepeated ? {} : { message: short(message) }),
   }))
   return isRepeated ? going(next, status.message ?? message, status.waiting) : going(next, message, undefined)
@@ -240,7 +246,7 @@ export const received = (status: OperationStatus, now: number, name: string, ste
     receipts: [
       ...(t.receipts ?? []).filter(r => r.step !== step),
       { step, bootID: t.before?.bootID ?? '', value: value.slice(0, 1024), at: iso(now) },
-    ],
+    ].slice(-RECEIPTS),
   }))
 
 export const waiting = (
@@ -316,7 +322,7 @@ export const returned = (status: OperationStatus, now: number, name: string, mes
 
 /** A fault of ours: no question about an open machine can be asked any more, so all of them stop where they are. */
 export const broken = (status: OperationStatus, now: number, message: string): OperationStatus => {
-  const open = openTargets(status)
+  const open = targetsOf(status).filter(t => t.phase === 'Running' || !(t.phase in TARGET_PHASES))
   const stopped = open.reduce(
     (next, target) => withTarget(next, target.name, t => ({ ...t, phase: 'Failed', message: short(message) })),
     status,
@@ -373,7 +379,7 @@ export const retried = (status: OperationStatus, now: number, byApply = false): 
 
 /** A retry that was applied once more after it was honoured. */
 export const retryIgnored = (status: OperationStatus): OperationStatus =>
-  status.appliedRetry ? { ...status, appliedRetry: { ...status.appliedRetry, ignored: status.appliedRetry.ignored + 1 } } : status
+  status.appliedRetry ? { ...status, appliedRetry: { ...status.appliedRetry, ignored: more(status.appliedRetry.ignored) } } : status
 
 /** Override was turned on after a refusal: the checks run anew. */
 export const uncheck = (status: OperationStatus, now: number): OperationStatus =>

@@ -85,6 +85,9 @@ const openNext = (stage: Stage, operation: TalosOperation, world: World): Decisi
       : notYet(message, world.timing.pollMs, until)
   }
   if (turn.may === 'no') return failure(view, turn.reason, turn.message)
+  // What still runs on a machine that is not open was begun by a status that is gone.
+  const running = world.running.find(r => r.target === target.name)
+  if (running) return { do: 'cancel-act', target: target.name, step: running.step }
   const opening = stage.open(view)
   if ('skip' in opening) return record(operation, ledger.closed(operation.status, world.now, target.name, 'Skipped', opening.skip))
   if ('wait' in opening) return holdFor(opening.reason, `${displayName(target)}: ${opening.wait}`)
