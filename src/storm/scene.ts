@@ -7,7 +7,7 @@ import { RESOURCE } from '../world/objects.ts'
 import { ICHOR } from '../world/ports/home.ts'
 import type { KubeObject } from '../world/store.ts'
 import type { Stage } from './stage.ts'
-import { CLUSTER, NAMESPACE } from './story.ts'
+import { CLUSTER, LEADER_LEASE, NAMESPACE } from './story.ts'
 
 /** An act of Ichor that takes something away from somebody, as the machine saw it. */
 export type Act = { readonly what: string; readonly machine: Machine; readonly call: PortCall }
@@ -34,6 +34,8 @@ export type Scene = {
   readonly lock: () => LockState
   /** Who the Lease of the leaders names. */
   readonly leader: () => string
+  /** How often that name has changed. */
+  readonly terms: () => number
   /** The open target of an operation that a machine is. */
   readonly openOn: (machine: Machine) => { readonly operation: TalosOperation; readonly target: Target } | undefined
   readonly targetOf: (operation: TalosOperation, machine: Machine) => Target | undefined
@@ -85,6 +87,7 @@ export const watchScene = (stage: Stage): Scene => {
   const asked = new Map<string, number>()
   const pending = new Map<string, PortCall>()
   const away = new Map<string, number>()
+  let terms = 0
   const controlPlanes = world.machines.filter(m => m.role === 'controlplane')
 
   const look = (): void => {
@@ -124,9 +127,11 @@ export const watchScene = (stage: Stage): Scene => {
     for (const tell of writes) tell(written)
   })
   store.watch(RESOURCE.leases, undefined, event => {
-    if (event.object.metadata.name !== leaseName(CLUSTER)) return
+    const before = lockOf(event.previous)
     const after = event.type === 'DELETED' ? lockOf(undefined) : lockOf(event.object)
-    for (const tell of locks) tell(lockOf(event.previous), after, stage.isByHand())
+    if (event.object.metadata.name === LEADER_LEASE && before.holder !== after.holder) terms++
+    if (event.object.metadata.name !== leaseName(CLUSTER)) return
+    for (const tell of locks) tell(before, after, stage.isByHand())
   })
 
   const machineOf = (target: Target): Machine | undefined =>
@@ -146,7 +151,8 @@ export const watchScene = (stage: Stage): Scene => {
     askedAt: (client, name, target) =>
       asked.get(target === undefined ? `${client} ${name}` : `${client} ${name} ${target}`) ?? Number.NEGATIVE_INFINITY,
     lock: () => lockOf(store.get(RESOURCE.leases, NAMESPACE, leaseName(CLUSTER))),
-    leader: () => lockOf(store.get(RESOURCE.leases, NAMESPACE, 'ichor-controller')).holder,
+    leader: () => lockOf(store.get(RESOURCE.leases, NAMESPACE, LEADER_LEASE)).holder,
+    terms: () => terms,
     openOn: machine => {
       for (const operation of stage.operations()) {
         const target = targetOf(operation, machine)

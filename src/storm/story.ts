@@ -19,6 +19,7 @@ import { freezable } from './freeze.ts'
 
 export const NAMESPACE = 'ichor-system'
 export const CLUSTER = 'home'
+export const LEADER_LEASE = 'ichor-controller'
 
 export type StoryOptions = Omit<Partial<WorldOptions>, 'seed'> & {
   readonly seed?: number
@@ -114,7 +115,7 @@ export const createStory = ({
       kinds,
       log,
       identity: name,
-      leaderLease: { namespace: NAMESPACE, name: 'ichor-controller' },
+      leaderLease: { namespace: NAMESPACE, name: LEADER_LEASE },
       self,
     })
     return { controller, ports, kill: ports.kill, freeze: ice.freeze, thaw: ice.thaw }

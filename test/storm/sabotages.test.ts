@@ -20,9 +20,11 @@ describe('a line is spoiled', () => {
 
   it('none: nothing is found in any of these runs', async () => {
     const storm = await loadStorm()
-    for (const sabotage of sabotages) {
-      const { violations } = await storm.judge(planOf(sabotage))
-      expect(violations, sabotage.name).toEqual([])
+    // Many are found in the same run.
+    const plans = new Map(sabotages.map(s => [JSON.stringify(planOf(s)), { name: s.name, plan: planOf(s) }]))
+    for (const { name, plan } of plans.values()) {
+      const { violations } = await storm.judge(plan)
+      expect(violations, name).toEqual([])
     }
   })
 

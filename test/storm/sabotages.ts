@@ -1,4 +1,4 @@
-import type { Plan, Strike } from '../../src/storm/plan.ts'
+import type { Draft, Plan, Strike } from '../../src/storm/plan.ts'
 
 /** One line of the source spoiled, and who finds it out. */
 export type Sabotage = {
@@ -11,20 +11,25 @@ export type Sabotage = {
   /** What happens meanwhile; nothing where absent. */
   readonly strikes?: readonly Strike[]
   readonly replicas?: number
+  readonly controlPlanes?: number
+  /** What is asked for; an upgrade of Talos where absent. */
+  readonly spec?: Draft['spec']
 }
 
-/** The run in which it is found: an upgrade of 3+2 machines. */
-export const planOf = ({ strikes = [], replicas = 1 }: Sabotage): Plan => ({
+const UPGRADE: Draft['spec'] = { kind: 'talos', talos: { version: 'v1.13.9' } }
+
+/** The run in which it is found: with 3+2 machines, where it does not want fewer. */
+export const planOf = ({ strikes = [], replicas = 1, controlPlanes = 3, spec = UPGRADE }: Sabotage): Plan => ({
   seed: 1,
-  kind: 'talos',
+  kind: spec.kind,
   shape: {
-    ...{ controlPlanes: 3, workers: 2, talos: 'v1.13.5', kubernetes: 'v1.36.2', haste: 8, homeOutside: true, replicas },
+    ...{ controlPlanes, workers: 2, talos: 'v1.13.5', kubernetes: 'v1.36.2', haste: 8, homeOutside: true, replicas },
     workloads: [
-      { name: 'web', replicas: 2, graceSeconds: 10, on: [3, 4] },
-      { name: 'db', volume: true, graceSeconds: 10, on: [3] },
+      { name: 'web', replicas: 2, graceSeconds: 10, on: [controlPlanes, controlPlanes + 1] },
+      { name: 'db', volume: true, graceSeconds: 10, on: [controlPlanes] },
     ],
   },
-  operations: [{ name: 'op', spec: { kind: 'talos', talos: { version: 'v1.13.9' } } }],
+  operations: [{ name: 'op', spec }],
   strikes,
   horizonMs: 600_000,
   resumes: false,
@@ -190,5 +195,130 @@ export const sabotages: readonly Sabotage[] = [
     find: `talos.reboot(addressOf(view), mode(view))`,
     replace: `talos.reboot('10.5.0.100', mode(view))`,
     caughtBy: 'own-address',
+  },
+  {
+    name: 'ignore-the-etcd-gate',
+    file: `${STEPS}/etcd.ts`,
+    find: `export const asGuard = (verdict: EtcdGateVerdict): Verdict => {
+  if (verdict.pass) return YES`,
+    replace: `export const asGuard = (verdict: EtcdGateVerdict): Verdict => {
+  if (verdict.pass || verdict.kind === 'hold') return YES`,
+    caughtBy: 'other-members-serve',
+    strikes: [{ family: 'dead', what: 'is cut off', when: { at: 5000 }, machine: 2, forMs: 240_000 }],
+  },
+  {
+    name: 'remember-what-etcd-said',
+    file: 'src/engine/observe.ts',
+    find: `await withPort(talos, t => t.etcd(m.spec.address))`,
+    replace: `await (((readFacts as unknown as Record<string, unknown>)[m.metadata.name] ??= withPort(talos, t => t.etcd(m.spec.address))) as Promise<never>)`,
+    caughtBy: 'gate-is-fresh',
+  },
+  {
+    name: 'take-an-outage-for-acknowledged',
+    file: 'src/core/etcd-gate.ts',
+    find: `if (isSmall && acknowledged.includes('api-outage')) return []`,
+    replace: `if (isSmall) return []`,
+    caughtBy: 'outage-is-acknowledged',
+    controlPlanes: 1,
+  },
+  {
+    name: 'reboot-what-is-stopping',
+    file: 'src/kinds/talos/evidence.ts',
+    find: `  const verdict = asRecorded(view)`,
+    replace: `  const verdict: Verdict = YES`,
+    caughtBy: 'reboots-once',
+    strikes: [{ family: 'reboot', what: 'never stops its pods', when: { at: 1000 }, machine: 3, forMs: 590_000 }],
+  },
+  {
+    name: 'install-once-more',
+    file: 'src/kinds/talos/evidence.ts',
+    find: `!isTriedAnew(view) && wasInstalled(view)`,
+    replace: `!isTriedAnew(view) && wasInstalled(view) && (view.target.attempts ?? 0) > 1`,
+    caughtBy: 'installs-once',
+  },
+  {
+    name: 'take-a-drain-for-done',
+    file: `${STEPS}/drain.ts`,
+    find: `  if (node === undefined) return YES
+  const pods = leaving(view, node)`,
+    replace: `  if (node !== '') return YES
+  const pods = leaving(view, node)`,
+    caughtBy: 'drained-before-it-goes',
+  },
+  {
+    name: 'uncordon-all',
+    file: 'src/engine/discover.ts',
+    find: `n.annotations[ANNOTATION.cordonedBy] !== undefined && n.ready`,
+    replace: `n.unschedulable && n.ready`,
+    caughtBy: 'foreign-cordons-stay',
+    strikes: [{ family: 'people', what: 'cordon', when: { at: 1000 }, machine: 4 }],
+  },
+  {
+    name: 'sweep-the-cordon-of-one-that-works',
+    file: 'src/engine/discover.ts',
+    find: `    if (working.has(node.annotations[ANNOTATION.cordonedBy] ?? '')) continue`,
+    replace: ``,
+    caughtBy: 'cordons-are-given-back',
+  },
+  {
+    name: 'forget-a-cordon',
+    file: 'src/engine/discover.ts',
+    find: `  if (marked.length === 0) return`,
+    replace: `  if (marked.length >= 0) return`,
+    caughtBy: 'cordons-are-given-back',
+    spec: { kind: 'node', node: { machine: 'wk-2', action: 'shutdown' } },
+  },
+  {
+    name: 'ignore-holds',
+    file: 'src/kinds/talos/rollout.ts',
+    find: `  if (hold === undefined) return undefined`,
+    replace: `  if (hold === undefined || hold === 'true') return undefined`,
+    caughtBy: 'held-machine-is-left',
+    strikes: [{ family: 'people', what: 'hold', when: { at: 1000 }, machine: 4 }],
+  },
+  {
+    name: 'take-the-lock-whoever-has-it',
+    file: 'src/core/lock-claim.ts',
+    find: `  const { lock } = world
+`,
+    replace: `  const { lock } = world
+  if (lock && operation.metadata.name === 'another') return { may: 'take', from: lock.holder || undefined }
+`,
+    caughtBy: 'lock-is-not-stolen',
+    strikes: [{ family: 'people', what: 'another operation', when: { at: 500 } }],
+  },
+  {
+    name: 'take-the-lock-of-the-paused',
+    file: 'src/core/lock-claim.ts',
+    find: `  if (spec.paused) return 'its operator paused it'`,
+    replace: `  if (spec.paused) return undefined`,
+    caughtBy: 'lock-is-not-stolen',
+    strikes: [
+      { family: 'people', what: 'pause', when: { at: 6000 }, forMs: 590_000 },
+      { family: 'people', what: 'another operation', when: { at: 100_000 } },
+    ],
+  },
+  {
+    name: 'never-say-the-same-twice',
+    file: 'src/engine/reconcile.ts',
+    find: `      const next = await record(engine, operation, decision.status)
+      return next.failed ? next : { againMs: decision.forMs }`,
+    replace: `      const next = await record(engine, operation, { ...decision.status, message: \`It waits at \${Math.random()}.\` })
+      return next.failed ? next : { againMs: 200 }`,
+    caughtBy: 'sizes-are-bounded',
+  },
+  {
+    name: 'forget-to-look-again',
+    file: 'src/engine/reconcile.ts',
+    find: `return next.failed ? next : { againMs: decision.forMs }`,
+    replace: `return next.failed ? next : {}`,
+    caughtBy: 'liveness',
+  },
+  {
+    name: 'wait-without-saying-since-when',
+    file: 'src/core/ledger.ts',
+    find: `const wait = { for: short(message), since,`,
+    replace: `const wait = { for: short(message), since: '',`,
+    caughtBy: 'every-wait-has-words',
   },
 ]

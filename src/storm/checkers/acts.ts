@@ -101,7 +101,8 @@ export const installsOnce: Checker = {
     scene.onAct(({ what, machine }) => {
       const open = what === 'install-began' ? scene.openOn(machine) : undefined
       if (!open || isCut) return
-      const attempt = `${key(open.operation, open.target)} ${open.operation.status.lastRetry ?? ''} ${open.target.before?.bootID ?? ''}`
+      // Whoever leads anew knows nothing of the installers of those who led before.
+      const attempt = `${key(open.operation, open.target)} ${open.operation.status.lastRetry ?? ''} ${open.target.before?.bootID ?? ''} ${scene.terms()}`
       const times = (installed.get(attempt) ?? 0) + 1
       installed.set(attempt, times)
       if (times > 1) object(`the installer runs on ${machine.name} for the ${times}nd time, and nothing had cut it off`)
