@@ -1,7 +1,8 @@
 // `npm run storm -- --seeds N --from S --kind K --faults F [--minutes M]`: plays drawn runs on all cores and ends with one line of counts; the exit
 // code is 1 when something was violated. A seed that fails tells its story, is made smaller, and is kept as a plan in .cache/storm/.
 // `--seed S --replay` tells the story of one seed, `--plan FILE --replay` that of a plan. `--sabotage NAME` plays with one line of the source spoiled
-// (test/storm/sabotages.ts). `--coverage` tells which branches of core, kinds and engine no seed reached.
+// (test/storm/sabotages.ts). `--coverage` tells which branches of core, kinds and engine no seed reached. `--deaths` lets the controller die once at each
+// call that changes something, of every kind.
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { availableParallelism } from 'node:os'
 import { join } from 'node:path'
@@ -12,6 +13,7 @@ import { tellPlan } from '../src/storm/tell.ts'
 import { stormKinds } from '../src/storm/operations.ts'
 import type { Verdict } from '../src/storm/judge.ts'
 import { loadStorm, sabotageOf } from '../test/storm/sabotage.ts'
+import { cases, dieAtEachCall } from '../test/storm/deaths.ts'
 import { coverageReport } from './storm-coverage.ts'
 import type { StormAnswer, StormTask } from './storm-worker.ts'
 
@@ -29,6 +31,7 @@ const { values } = parseArgs({
     sabotage: { type: 'string' },
     replay: { type: 'boolean', default: false },
     coverage: { type: 'boolean', default: false },
+    deaths: { type: 'boolean', default: false },
     keep: { type: 'boolean', default: false },
   },
 })
@@ -59,6 +62,18 @@ const wishOf = (seed: number) => ({
   ...(machineWorkers === undefined ? {} : { workers: machineWorkers }),
 })
 const storm = await loadStorm(sabotage)
+
+if (values.deaths) {
+  let [all, wrongs] = [0, 0]
+  for (const [name, told] of Object.entries(cases)) {
+    const { calls, deaths, wrong } = await dieAtEachCall(told)
+    console.log([`${name}: ${calls} calls, ${deaths} deaths`, ...wrong].join('\n'))
+    all += deaths
+    wrongs += wrong.length
+  }
+  console.log(`${all} deaths, ${wrongs} violations`)
+  process.exit(wrongs > 0 ? 1 : 0)
+}
 
 if (values.replay) {
   const seed = number('seed', values.seed ?? values.from)
