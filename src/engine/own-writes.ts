@@ -27,6 +27,12 @@ export const rememberWrites = (home: Home): OwnWrites => {
   return {
     home: {
       ...home,
+      // The answer to the write that lets it go may come after the event that says it is gone; a look is always the last.
+      operation: async key => {
+        const found = await home.operation(key)
+        if (!found.ok && found.fault.kind === 'notFound') versions.delete(path(key))
+        return found
+      },
       writeOperationStatus: async (operation, status) => remember(await home.writeOperationStatus(operation, status)),
       changeOperation: async (operation, change) => remember(await home.changeOperation(operation, change)),
     },
