@@ -1,8 +1,9 @@
 import { describe, expect, it } from 'vitest'
-import { ANNOTATION, API_VERSION } from '../api/names.ts'
+import { ANNOTATION, API_VERSION, leaseName, operationHolder } from '../api/names.ts'
 import type { TalosMachineStatus } from '../api/talos-machine.ts'
 import { CLUSTER, NAMESPACE, createStory } from '../storm/story.ts'
 import type { Machine } from '../world/machine.ts'
+import { RESOURCE } from '../world/objects.ts'
 import { writeTalosconfig } from '../world/ports/connections.ts'
 import { ICHOR } from '../world/ports/home.ts'
 
@@ -75,6 +76,27 @@ it('lifts a cordon whose operation no longer exists, and no other', async () => 
     () => story.world.store.get('nodes', '', 'wk-1')?.metadata.annotations?.[ANNOTATION.cordonedBy] === undefined,
   )
   expect([isCordoned('wk-1'), isCordoned('wk-2')]).toEqual([false, true])
+})
+
+it('leaves the cordon of whoever holds the cluster lock, though the list of operations does not have it yet', async () => {
+  const story = createStory()
+  const { store, schedule } = story.world
+  const node = store.get('nodes', '', 'wk-1')
+  if (!node) throw new Error('there is no Node wk-1')
+  const mark = { [ANNOTATION.cordonedBy]: 'just-created' }
+  store.update('nodes', { ...node, metadata: { ...node.metadata, annotations: mark }, spec: { unschedulable: true } })
+  store.create(RESOURCE.leases, {
+    apiVersion: 'coordination.k8s.io/v1',
+    kind: 'Lease',
+    metadata: { name: leaseName(CLUSTER), namespace: NAMESPACE, annotations: { [ANNOTATION.holderUid]: 'just-created' } },
+    spec: { holderIdentity: operationHolder(NAMESPACE, 'new'), acquireTime: new Date(schedule.now()).toISOString() },
+  })
+  story.start()
+  const isMarked = (): boolean => store.get('nodes', '', 'wk-1')?.metadata.annotations?.[ANNOTATION.cordonedBy] !== undefined
+  await story.pass(10 * 60_000)
+  expect(isMarked()).toBe(true)
+  store.remove(RESOURCE.leases, NAMESPACE, leaseName(CLUSTER))
+  await story.until('the lock is gone, and so is the mark', () => !isMarked())
 })
 
 it('takes nothing that another machine says at a recorded address for a fact of the recorded one [B035 siderolabs/talos#11645]', async () => {

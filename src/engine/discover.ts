@@ -80,7 +80,11 @@ const sweepCordons = async (engine: Discoverer, cluster: TalosCluster, kube: Kub
   if (marked.length === 0) return
   const operations = await engine.home.operations(cluster.metadata.namespace)
   if (!operations.ok) return
+  // The list may be older than an operation that works already; the lock is read by itself, and who cordons holds it.
+  const lock = await readLock(engine.home, cluster.metadata.namespace, cluster.metadata.name)
+  if (!lock.ok) return
   const working = new Set(operations.value.filter(o => !isFinished(o.status.phase)).map(o => o.metadata.uid))
+  working.add(lock.value?.annotations[ANNOTATION.holderUid] ?? '')
   for (const node of marked) {
     if (working.has(node.annotations[ANNOTATION.cordonedBy] ?? '')) continue
     const lifted = await kube.uncordon(node)

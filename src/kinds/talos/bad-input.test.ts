@@ -167,6 +167,11 @@ const rows: Readonly<Record<string, Row>> = {
     spec: { talos },
     refused: { QuorumWouldBeLost: /one of 2 etcd members: .*acknowledge: \[api-outage\]/ },
   },
+  'two control planes on a Talos that takes none of two away': {
+    cluster: { controlPlanes: 2, talos: 'v1.12.5', kubernetes: 'v1.35.1' },
+    spec: { talos: { version: 'v1.12.9' }, acknowledge: ['api-outage'] },
+    refused: { TwoControlPlanes: /cp-1 runs v1\.12\.5, .*Add a third control plane first/ },
+  },
   'etcd has raised an alarm': {
     spec: { talos },
     arrange: ({ world }) => world.etcd.raiseAlarm(world.member('cp-2').id, 'NOSPACE'),

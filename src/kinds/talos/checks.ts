@@ -14,7 +14,7 @@ import { compareVersions, parseTarget, parseVersion, versionSpan } from '../../c
 import type { Need, World } from '../../core/world.ts'
 import { machineFacts, nodeFacts, nodeOf } from '../../core/world.ts'
 import type { NodeFacts } from '../../ports/kube.ts'
-import { chooseImage, gate, isSelected, specOf } from './view.ts'
+import { chooseImage, gate, isSelected, refusesOneOfTwo, specOf } from './view.ts'
 
 export const checkNeeds = (_: TalosOperation, world: World): readonly Need[] => [
   ...world.machines.map((m): Need => ({ what: 'machine', name: m.metadata.name })),
@@ -43,6 +43,7 @@ export const checks = (operation: TalosOperation, world: World): Checked => {
     ...images(operation, world, mine),
     ...health(mine),
     ...quorum(operation, world, mine),
+    ...oneOfTwo(operation, world, mine),
     ...combinations(operation, world, mine, nodes.ok ? nodes.value : []),
     ...snapshot(spec.snapshot, world),
   ]
@@ -175,6 +176,21 @@ const quorum = (operation: TalosOperation, world: World, mine: readonly Known[])
   return worst && !worst.pass
     ? [refuse(worst.reason, worst.remedy ? `${worst.message} ${worst.remedy}` : worst.message, worst.machine)]
     : []
+}
+
+/** Below 1.13 Talos has the last word: its own check of etcd, which nobody can acknowledge away, wants three members or one. */
+const oneOfTwo = (operation: TalosOperation, world: World, mine: readonly Known[]): readonly Refusal[] => {
+  const { version } = specOf(operation)
+  if (controlPlanesOf(world).length !== 2) return []
+  return mine
+    .filter(k => k.machine.spec.role === 'controlplane' && k.facts.version !== version && refusesOneOfTwo(k.facts.version, version))
+    .map(k =>
+      refuse(
+        'TwoControlPlanes',
+        `${k.name} runs ${k.facts.version}, on which Talos itself refuses to upgrade one of two etcd members. Add a third control plane first, or upgrade the two by hand with \`talosctl upgrade --force\`.`,
+        k.machine.metadata.name,
+      ),
+    )
 }
 
 const unansweredControlPlane = (world: World): boolean => controlPlanesOf(world).some(m => !machineFacts(world, m.metadata.name).ok)

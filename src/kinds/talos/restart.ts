@@ -67,7 +67,8 @@ const legacyUpgrade: Step = {
     disruptive: true,
     describe: view => `upgrading to ${specOf(view.operation).version}`,
     run: async ({ talos }, view): Promise<Result<LongOutcome>> => {
-      // Data is kept in any case on these versions; preserve only switches Talos' own check of etcd off, which wants three members.
+      // Data is kept in any case on these versions. From 1.14 on preserve switches Talos' own check of etcd off, which refuses one of two members; before,
+      // nothing does but force, which skips more than that, so the checks refuse such a cluster.
       const preserve = isControlPlane(view) && controlPlanesOf(view.world).length < 3
       const accepted = await talos.upgrade(addressOf(view), { image: wish(view, 'image'), preserve, rebootMode: mode(view) })
       return accepted.ok ? { ok: true, value: { receipt: 'accepted' } } : accepted

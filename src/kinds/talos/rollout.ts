@@ -14,13 +14,9 @@ import { compareVersions, parseVersion } from '../../core/versions.ts'
 import type { Need, View, World } from '../../core/world.ts'
 import { machineFacts, nodeFacts, nodeOf } from '../../core/world.ts'
 import type { NodeFacts } from '../../ports/kube.ts'
-import type { MachineFacts } from '../../ports/talos.ts'
 import { isTriedAnew } from './evidence.ts'
 import { abandon, steps } from './steps.ts'
-import { chooseImage, isSelected, specOf } from './view.ts'
-
-/** LifecycleService, which installs without rebooting, exists from this version on. */
-const FIRST_LIFECYCLE = parseVersion('v1.13.0')
+import { chooseImage, isLegacyWay, isSelected, specOf } from './view.ts'
 
 const nodesOf = (world: World): readonly NodeFacts[] => {
   const nodes = nodeFacts(world)
@@ -74,12 +70,6 @@ const turn = (view: View): Verdict => {
   return workerTurn(view)
 }
 
-const isLegacy = (facts: MachineFacts, version: string): boolean =>
-  [facts.version, version].some(text => {
-    const parsed = parseVersion(text)
-    return !parsed || !FIRST_LIFECYCLE || compareVersions(parsed, FIRST_LIFECYCLE) < 0
-  })
-
 const open = (view: View): Opening => {
   const { operation, target, world } = view
   const { version } = specOf(operation)
@@ -117,7 +107,7 @@ const open = (view: View): Opening => {
       goal: {
         image: choice.image,
         schematic: schematicIsTold ? choice.schematic : 'any',
-        way: isLegacy(facts, version) ? 'legacy' : 'lifecycle',
+        way: isLegacyWay(facts.version, version) ? 'legacy' : 'lifecycle',
         ...drainGoal(view),
       },
     },
