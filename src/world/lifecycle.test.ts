@@ -311,6 +311,9 @@ describe('reset', () => {
     const w = world({ platform: 'container' })
     const machine = w.machine('wk-1')
     const events = listen(machine)
+    expect(reset(w, machine, { graceful: true, reboot: false, partitions: ['STATE'] })).toMatchObject({
+      message: 'failed to reset: volume "STATE" is not located',
+    })
     reset(w, machine, { graceful: true, reboot: false })
     pass(w, MINUTE)
     expect(phasesOf(events, 'reset')).toEqual(['stopEverything', 'shutdown'])

@@ -60,6 +60,8 @@ const objectionToPartitions = (machine: Machine, { mode, partitions }: ResetRequ
         'Unknown',
         `failed to get volume status with label ${JSON.stringify(label)}: resource VolumeStatuses.block.talos.dev(runtime/${label}@undefined) doesn't exist`,
       )
+  // The volumes have their statuses there, and no partition.
+  if (machine.platform === 'container') return refuse('Unknown', `failed to reset: volume ${JSON.stringify(partitions[0])} is not located`)
   const folder = partitions.find(label => FOLDERS.includes(label))
   if (folder !== undefined && isAtLeast(versionOf(machine), 1, 14) && !partitions.includes('EPHEMERAL'))
     return refuse('Unknown', `failed to reset: volume "${folder}" resides on volume "EPHEMERAL", which has to be wiped as well`)

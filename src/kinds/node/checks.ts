@@ -41,7 +41,7 @@ export const checks = (operation: TalosOperation, world: World): Checked => {
     ...unanswered(world, [machine]),
     ...impostors(known),
     ...(nodes.ok || !DRAINING.includes(action) ? [] : [nodesRefusal(nodes.fault)]),
-    ...known.flatMap(k => [...platform(action, k), ...health(operation, k), ...role(action, k, world), ...version(operation, k)]),
+    ...known.flatMap(k => [...platform(operation, k), ...health(operation, k), ...role(action, k, world), ...version(operation, k)]),
     ...(machine.spec.role === 'controlplane' && known.length > 0 ? quorum(operation, world, machine) : []),
   ]
   const talos = versionSpan(known.map(k => k.facts.version))
@@ -59,16 +59,16 @@ const unclear = (operation: TalosOperation, world: World, machines: readonly Tal
 const nameOf = ({ metadata, status }: TalosMachine): string =>
   displayName({ name: metadata.name, ...(status.hostname ? { hostname: status.hostname } : {}) })
 
-const platform = (action: Action, { facts, name, machine }: Known): readonly Refusal[] =>
-  facts.platform === 'container' && (action === 'reboot' || action === 'shutdown')
-    ? [
-        refuse(
-          'ContainerMode',
-          `${name} runs in container mode, in which Talos does not ${action === 'reboot' ? 'reboot' : 'shut down'}.`,
-          machine.metadata.name,
-        ),
-      ]
-    : []
+const platform = (operation: TalosOperation, { facts, name, machine }: Known): readonly Refusal[] => {
+  if (facts.platform !== 'container') return []
+  const { action, wipe = 'state' } = specOf(operation)
+  const refused = (message: string) => [refuse('ContainerMode', `${name} runs in container mode, ${message}`, machine.metadata.name)]
+  if (action === 'reboot' || action === 'shutdown')
+    return refused(`in which Talos does not ${action === 'reboot' ? 'reboot' : 'shut down'}.`)
+  if (action === 'reset' && wipe === 'state')
+    return refused('which has no partitions to wipe; Talos resets it with --wipe disk only, which ends it and wipes nothing.')
+  return []
+}
 
 const health = (operation: TalosOperation, { facts, name, machine }: Known): readonly Refusal[] => {
   const { mode } = specOf(operation)

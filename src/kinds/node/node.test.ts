@@ -89,15 +89,13 @@ describe('a shutdown is done', () => {
 })
 
 describe('a service is restarted', () => {
-  const restarted = (service: object | undefined, id = 'kubelet') =>
-    done(
-      view(
-        { action: 'restart-service', service: id },
-        { target: { goal: { startedAt: '100' } } },
-        { facts: { services: { [serviceKey({ name: 'wk-1-aaaaa', service: id })]: ok(service as never) } } },
-      ),
-      'restart',
+  const seen = (service: object | undefined, id = 'kubelet') =>
+    view(
+      { action: 'restart-service', service: id },
+      { target: { goal: { startedAt: '100' } } },
+      { facts: { services: { [serviceKey({ name: 'wk-1-aaaaa', service: id })]: ok(service as never) } } },
     )
+  const restarted = (service: object | undefined, id?: string) => done(seen(service, id), 'restart')
   it.each<[string, object | undefined, string]>([
     ['by a later start', { state: 'Running', health: 'healthy', startedAt: 200 }, 'yes'],
     ['not by the one before', { state: 'Running', health: 'healthy', startedAt: 100 }, 'no: the service has not been started since'],
@@ -109,6 +107,14 @@ describe('a service is restarted', () => {
     ['not while it does not run', { state: 'Preparing', health: 'unknown' }, 'no: the service is Preparing'],
     ['not where it is gone', undefined, 'no: it has no service kubelet now'],
   ])('%s', (_, service, expected) => expect(restarted(service)).toBe(expected))
+  it('and is soon asked for again where it was stopped and left so', () => {
+    const settles = (state: string) => {
+      const at = seen({ state, health: 'unknown' })
+      return step(at, 'restart').settleMs?.(at)
+    }
+    expect(settles('Stopping')).toBe(60_000)
+    expect(settles('Finished')).toBe(10_000)
+  })
   it('one without a health check need not be healthy', () =>
     expect(restarted({ state: 'Running', health: 'unknown', startedAt: 200 }, 'ext-x')).toBe('yes'))
 })
@@ -226,7 +232,8 @@ describe('the checks refuse', () => {
       ['ModeUnsupported'],
     ],
     ['a reboot in container mode', view({ action: 'reboot' }, { machine: container }), ['ContainerMode']],
-    ['but not a reset', view({ action: 'reset' }, { machine: container }), []],
+    ['a reset there of partitions that it does not have', view({ action: 'reset' }, { machine: container }), ['ContainerMode']],
+    ['but not one of all', view({ action: 'reset', wipe: 'disk' }, { machine: container }), []],
     ['etcd on a worker', view({ action: 'etcd-defrag' }), ['NotAControlPlane']],
     ['Nodes that cannot be read, where they are drained', view({ action: 'reboot' }, { nodes: 'away' }), ['KubernetesUnreachable']],
     ['but not where they are not', view({ action: 'restart-service', service: 'kubelet' }, { nodes: 'away' }), []],

@@ -15,6 +15,12 @@ const RESTART_MS = 5 * MINUTE
 const serviceOf = (view: View): string => specOf(view.operation).service ?? 'kubelet'
 const serviceNeed = (view: View) => [{ what: 'service', name: view.target.name, service: serviceOf(view) } as const]
 
+/** Talos stops it, then starts it; where who asked dies in between, it does not start it, and nobody else would. */
+const isLeftStopped = (view: View): boolean => {
+  const service = serviceFacts(view.world, view.target.name, serviceOf(view))
+  return service.ok && service.value?.state === 'Finished'
+}
+
 const restart: Step = {
   name: 'restart',
   summary: 'Restarts the service. Done when Talos tells a later start of it than before, and it is well.',
@@ -49,7 +55,7 @@ const restart: Step = {
         ? { reason: 'ServiceRestartRefused', message: `${displayName(view.target)}: ${fault.message}.` }
         : denied(fault, view),
   },
-  settleMs: () => MINUTE,
+  settleMs: view => (isLeftStopped(view) ? 5 * view.world.timing.pollMs : MINUTE),
   deadlineMs: view => since(view, RESTART_MS),
   failure: 'MachineNotReady',
   remedy: 'Look at its log with `talosctl logs`.',
