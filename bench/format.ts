@@ -3,6 +3,7 @@ export type Row = { readonly what: string; readonly value: string; readonly aim?
 
 export const seconds = (ms: number): string => (ms >= 100_000 ? `${Math.round(ms / 1000)} s` : `${(ms / 1000).toFixed(1)} s`)
 export const megabytes = (kb: number): string => `${Math.round(kb / 1024)} MiB`
+export const kilobytes = (kb: number): string => `${kb.toFixed(1)} KiB`
 /** Of one core. */
 export const percent = (load: number): string => `${(100 * load).toFixed(1)} %`
 export const size = ({ controlPlanes, workers }: { readonly controlPlanes: number; readonly workers: number }): string =>

@@ -1,15 +1,13 @@
 // A whole rollout with the controller as a process of its own and simulated machines on loopback addresses: time passes as on the wall, divided by `speed`.
-import { existsSync, readFileSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
 import type { OperationStatus } from '../src/api/talos-operation.ts'
 import { ICHOR } from '../src/world/ports/home.ts'
-import { CLUSTER, NAMESPACE, startCluster, type ClusterOnTheWire, type Process } from '../test/cluster-on-the-wire.ts'
+import { CLUSTER, NAMESPACE, startCluster, type ClusterOnTheWire } from '../test/cluster-on-the-wire.ts'
+import { countsOf, type Counts } from './counted-process.ts'
 import { memoryOf } from './process-facts.ts'
 import type { Shipped } from './shipped.ts'
 import { openAccount, type Account } from './time-account.ts'
-
-export type Counts = { readonly kubernetes: Readonly<Record<string, number>>; readonly talos: Readonly<Record<string, number>> }
 
 export type WireRollout = {
   readonly controlPlanes: number
@@ -86,13 +84,6 @@ const until = async (what: string, holds: () => boolean): Promise<void> => {
     if (Date.now() > end) throw new Error(`it did not come to: ${what}`)
     await pause(20)
   }
-}
-
-const countsOf = async ({ pid }: Process, path: string): Promise<Counts> => {
-  rmSync(path, { force: true })
-  process.kill(pid, 'SIGUSR2')
-  await until('its counts', () => existsSync(path))
-  return JSON.parse(readFileSync(path, 'utf8')) as Counts
 }
 
 const minus = (after: Counts, before: Counts): Counts => {

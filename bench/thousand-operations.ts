@@ -7,6 +7,7 @@ import { API_VERSION, LABEL } from '../src/api/names.ts'
 import type { OperationStatus } from '../src/api/talos-operation.ts'
 import { ICHOR } from '../src/world/ports/home.ts'
 import { CLUSTER, NAMESPACE, startCluster, type ClusterOnTheWire, type Process } from '../test/cluster-on-the-wire.ts'
+import { retainedKbOf } from './counted-process.ts'
 import { memoryOf } from './process-facts.ts'
 import type { Shipped } from './shipped.ts'
 
@@ -18,8 +19,12 @@ export type ThousandOperations = {
   /** Without watches and the heartbeat of the election. */
   readonly requestsPerPass: number
   readonly passesPerOperation: number
-  /** After a tenth of them, and after all. */
-  readonly rssKb: { readonly early: number; readonly late: number }
+  /** What the controller holds after a collection, when a tenth of them and when all have come and gone. */
+  readonly retainedKb: { readonly early: number; readonly late: number }
+  /** Of those, how many lie between the two. */
+  readonly between: number
+  /** What it occupied in the end, before that collection. */
+  readonly rssKb: number
 }
 
 const VERSION = 'v1.13.9'
@@ -28,7 +33,8 @@ const WITHIN_MS = 60_000
 
 export const thousandOperations = async ({ controller: module }: Shipped, stored: number, run: number): Promise<ThousandOperations> => {
   const cluster = await startCluster({ controlPlanes: 1, workers: 1, from: VERSION, speed: SPEED })
-  Object.assign(process.env, { BENCH_COUNTS: join(cluster.folder, 'counts.json'), BENCH_CONTROLLER: module })
+  const countsPath = join(cluster.folder, 'counts.json')
+  Object.assign(process.env, { BENCH_COUNTS: countsPath, BENCH_CONTROLLER: module })
   try {
     await cluster.register()
     for (let i = 0; i < stored; i++) store(cluster, `stored-${i}`)
@@ -42,12 +48,14 @@ export const thousandOperations = async ({ controller: module }: Shipped, stored
 
     const before = await metrics(controller)
     const reactions: number[] = []
+    const warmUp = Math.ceil(run / 10)
     let early = 0
     for (let i = 0; i < run; i++) {
       reactions.push(await runOne(cluster, `run-${i}`))
-      if (i === Math.ceil(run / 10) - 1) early = memoryOf(controller.pid, 'VmRSS')
+      if (i === warmUp - 1) early = await retainedKbOf(controller, countsPath)
     }
-    const late = memoryOf(controller.pid, 'VmRSS')
+    const rssKb = memoryOf(controller.pid, 'VmRSS')
+    const late = await retainedKbOf(controller, countsPath)
     const after = await metrics(controller)
     const passes = difference(before, after, 'ichor_pass_duration_seconds_count', label => label.includes('of="operation"'))
     const requests = difference(
@@ -63,7 +71,9 @@ export const thousandOperations = async ({ controller: module }: Shipped, stored
       reactionMs: { p99: sorted[Math.ceil(run * 0.99) - 1]!, p50: sorted[Math.floor(run / 2)]! },
       requestsPerPass: requests / passes,
       passesPerOperation: passes / run,
-      rssKb: { early, late },
+      retainedKb: { early, late },
+      between: run - warmUp,
+      rssKb,
     }
   } finally {
     await cluster.close()
