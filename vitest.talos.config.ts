@@ -2,8 +2,8 @@ import { defineConfig } from 'vitest/config'
 import { BaseSequencer, type TestSpecification } from 'vitest/node'
 
 // Answers are recorded before the simulated machines are held against them. Who reaches a machine through another one may wait long for it after
-// its death: machines are ended last.
-const order = ['talosctl', 'client', 'acts', 'recorded', 'failures']
+// its death: machines are ended last. Operations leave etcd another leader, and the worker reset.
+const order = ['talosctl', 'client', 'acts', 'recorded', 'failures', 'node']
 const rank = ({ moduleId }: TestSpecification): number => order.findIndex(name => moduleId.endsWith(`/${name}.test.ts`))
 
 class InOrder extends BaseSequencer {

@@ -17,7 +17,8 @@ export const addresses = { 'cp-1': '10.5.0.2', 'cp-2': '10.5.0.3', 'cp-3': '10.5
 export const controlPlanes = [addresses['cp-1'], addresses['cp-2'], addresses['cp-3']]
 
 const cache = process.env.REALTALOS_CACHE ?? join(import.meta.dirname, '..', '..', '.cache', 'realtalos')
-const state = join(cache, 'run')
+/** What lies there goes with the machines. */
+export const state = join(cache, 'run')
 
 /** Does to a machine what a hand would: `kill`, `start`, `cut` its network, `heal` it. */
 export async function machine(action: 'kill' | 'start' | 'cut' | 'heal', name: MachineName): Promise<void> {
