@@ -20,7 +20,7 @@ describe('found before', () => {
 
 describe('new seeds', () => {
   /** Seconds of the wall clock: what a busy machine makes of them is a matter of how many, never of pass or fail. */
-  const BUDGET_MS = 45_000
+  const BUDGET_MS = 30_000
 
   it(
     'violate nothing',
@@ -34,6 +34,7 @@ describe('new seeds', () => {
         const { violations, text } = await judge(drawPlan({ seed, kind }))
         expect(violations, `npm run storm -- --seed ${seed} --kind ${kind}\n${text}`).toEqual([])
       }
+      console.log(`${seed - first} seeds from ${first} on, and nothing violated`)
       expect(seed).toBeGreaterThan(first)
     },
     BUDGET_MS + 120_000,
@@ -41,7 +42,7 @@ describe('new seeds', () => {
 })
 
 describe('a seed', () => {
-  it.each(stormKinds.flatMap(kind => [3, 17].map(seed => ({ kind, seed }))))(
+  it.each(stormKinds.map(kind => ({ kind, seed: 17 })))(
     '$seed of kind $kind tells the same story twice',
     async wish => {
       const [first, second] = [await replay(drawPlan(wish)), await replay(drawPlan(wish))]

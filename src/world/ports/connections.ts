@@ -3,6 +3,7 @@ import type { TalosCluster, TalosClusterSpec } from '../../api/talos-cluster.ts'
 import type { Connections } from '../../ports/connections.ts'
 import type { Result } from '../../ports/fault.ts'
 import { failed, ok } from '../../ports/fault.ts'
+import type { Talos } from '../../ports/talos.ts'
 import type { World } from '../cluster.ts'
 import { RESOURCE, ensure } from '../objects.ts'
 import { asciiBytes, asciiText, decodeBase64, encodeBase64 } from './base64.ts'
@@ -75,6 +76,9 @@ export const registerCluster = (
 
 /** Opens the ports that a TalosCluster refers to. Its kubeconfig is not looked at: there is one cluster in the world. */
 export const createConnections = (world: World, client: Client): Connections => {
+  /** What a talosconfig says, and the port that it opens: as long as its Secret has the same bytes. */
+  let read: { readonly data: string; readonly parsed: ReturnType<typeof parse>; talos?: Talos } | undefined
+  const kube = createKube(world, client)
   const credentialOf = (cluster: TalosCluster): Result<Credential> => {
     const { name, key } = cluster.spec.talosconfigSecretRef
     const { namespace } = cluster.metadata
@@ -82,7 +86,8 @@ export const createConnections = (world: World, client: Client): Connections => 
     if (!secret) return failed('notFound', `Secret ${namespace}/${name} not found; create it with the talosconfig under the key ${key}`)
     const data = (secret.data as Record<string, string> | undefined)?.[key]
     if (data === undefined) return failed('invalid', `Secret ${namespace}/${name} has no key ${key}`)
-    const parsed = parse(asciiText(decodeBase64(data)))
+    if (read?.data !== data) read = { data, parsed: parse(asciiText(decodeBase64(data))) }
+    const { parsed } = read
     if (!parsed) return failed('invalid', `Secret ${namespace}/${name}: ${key} is not a talosconfig`)
     if (parsed.clusterID !== world.site.clusterID)
       return failed('wrongPeer', `Secret ${namespace}/${name}: the CA of ${key} is not the one of the machines`)
@@ -95,10 +100,13 @@ export const createConnections = (world: World, client: Client): Connections => 
     talos: cluster =>
       client.call({ port: 'connections', name: 'talos', target: cluster.metadata.name }, () => {
         const credential = away() ?? credentialOf(cluster)
-        return credential.ok ? ok(createTalos(world, client, credential.value)) : credential
+        if (!credential.ok) return credential
+        const talos = read?.talos ?? createTalos(world, client, credential.value)
+        if (read) read.talos = talos
+        return ok(talos)
       }),
-    kube: cluster => client.call({ port: 'connections', name: 'kube', target: cluster.metadata.name }, () => ok(createKube(world, client))),
-    // Nothing is kept here: Secrets are read at every call.
+    kube: cluster => client.call({ port: 'connections', name: 'kube', target: cluster.metadata.name }, () => ok(kube)),
+    // Nothing is believed here: Secrets are looked at in every call.
     doubt: () => {},
   }
 }

@@ -52,8 +52,19 @@ const metadataOf = ({ metadata }: KubeObject): Metadata => {
   }
 }
 
+/** What is in the store never changes, so each of its objects is read once. */
+const known = new WeakMap<KubeObject, { readonly definition: ResourceDefinition | undefined; readonly parsed: Result<unknown> }>()
+
 /** An object as the contracts describe it, defaults filled in; `invalid` where it does not fit its schema. */
 const read = <T>(object: KubeObject, definition: ResourceDefinition | undefined): Result<T> => {
+  const before = known.get(object)
+  if (before && before.definition === definition) return before.parsed as Result<T>
+  const parsed = parsedBy<T>(object, definition)
+  known.set(object, { definition, parsed })
+  return parsed
+}
+
+const parsedBy = <T>(object: KubeObject, definition: ResourceDefinition | undefined): Result<T> => {
   const status = object.status ?? {}
   if (!definition) return ok({ metadata: metadataOf(object), spec: object.spec, status } as T)
   const spec = definition.spec.safeParse(object.spec)
