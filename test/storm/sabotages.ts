@@ -321,4 +321,13 @@ export const sabotages: readonly Sabotage[] = [
     replace: `const wait = { for: short(message), since: '',`,
     caughtBy: 'every-wait-has-words',
   },
+  {
+    name: 'take-another-member-out',
+    file: 'src/kinds/node/reset.ts',
+    find: `? await talos.leaveEtcd(addressOf(view), call)`,
+    replace: `? await talos.removeMember(addressOf(view), peer?.view.ok ? peer.view.value.status.memberID : '')`,
+    caughtBy: 'reset-as-recorded',
+    controlPlanes: 4,
+    spec: { kind: 'node', node: { machine: 'cp-3', action: 'reset' } },
+  },
 ]

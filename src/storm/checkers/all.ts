@@ -22,6 +22,7 @@ import {
 } from './control-planes.ts'
 import { fairWeatherEnd, lockIsFree } from './end.ts'
 import { lockIsNotStolen } from './lock.ts'
+import { resetAsRecorded } from './reset.ts'
 import { cordonsReturn, drainedFirst, evictedNotDeleted, foreignCordons } from './nodes.ts'
 import {
   closedWhenBack,
@@ -66,6 +67,7 @@ export const checkers: readonly Checker[] = [
   refusedIsUntouched,
   goneLeavesNothing,
   lockIsNotStolen,
+  resetAsRecorded,
   fairWeatherEnd,
   lockIsFree,
 ]
