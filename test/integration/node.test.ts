@@ -47,8 +47,8 @@ describe('ichor node', () => {
     'refuses a machine that there is not, and names those that there are',
     async () => {
       await expect(run('node', 'reboot', 'wk-9', '--yes')).rejects.toMatchObject({
-        code: 3,
-        stderr: expect.stringMatching(/has no machine wk-9 \(it has: cp-1, cp-2, cp-3, wk-1, wk-2\)/),
+        code: 1,
+        stderr: expect.stringMatching(/there is no machine "wk-9" in namespace \S+\s+There are: wk-1-\w+ \(wk-1\), .*\(cp-3\)/),
       })
     },
     LONG,
