@@ -253,8 +253,9 @@ export const mendMachines = (stage: Stage): void => {
     stage.byHand(undefined, () => {
       world.blackHole(machine.name, false)
       const isDark = !machine.powered || !machine.apid
-      // One that is on its way up is left alone.
-      const isUpForLong = machine.powered && machine.apid && world.schedule.now() - machine.bootedAt > 300_000
+      // One that is on its way up, or in the middle of a sequence, is left alone.
+      const isUpForLong =
+        machine.powered && machine.apid && machine.sequence === undefined && world.schedule.now() - machine.bootedAt > 300_000
       const isStuck =
         machine.sequence?.stuck === true || (machine.sequence !== undefined && world.schedule.now() - machine.sequence.since > 1_800_000)
       const isLost = machine.stage === 'running' && world.store.get(RESOURCE.nodes, '', machine.name) === undefined
