@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import { RESOURCE } from '../../src/world/objects.ts'
 import { runningSlot } from '../../src/world/slots.ts'
-import { play, playWithDeaths } from './play.ts'
+import { installedFrom, play, playWithDeaths } from './play.ts'
 
 const S1 = 'a'.repeat(64)
 
@@ -18,7 +18,7 @@ describe('the configuration names the plain installer, the machine runs extensio
     const { run, end } = await playWithDeaths({ cluster, spec: { talos: { version: 'v1.12.4' } } })
     const image = `factory.talos.dev/metal-installer/${S1}:v1.12.4`
     expect(end.phase).toBe('Completed')
-    expect(run.status().machines?.map(t => t.goal?.['image'])).toEqual(Array(5).fill(image))
+    expect(installedFrom(run)).toEqual(Array(5).fill(image))
     expect(run.world.machines.map(m => runningSlot(m.disk).extensions)).toEqual(Array(5).fill(['iscsi-tools']))
     expect(run.world.journal.entries().filter(e => e.detail.includes('ghcr.io/siderolabs/installer'))).toEqual([])
     expect(run.world.machines.map(m => m.config.includes(image))).toEqual(Array(5).fill(true))

@@ -94,6 +94,10 @@ export const play = async (told: Case, death?: number): Promise<Played & { reado
   return { run, end: endOf(run), changes: changesBy(story) - before }
 }
 
+/** The image that each machine was installed from in the end, as the machines saw it. */
+export const installedFrom = ({ world }: Run): readonly (string | undefined)[] =>
+  world.machines.map(m => world.journal.of('installed', m.name).at(-1)?.detail)
+
 const changesBy = (story: Story): number =>
   [...story.world.calls.counts()].filter(([name]) => CHANGES.has(name)).reduce((sum, [, count]) => sum + count, 0)
 const CHANGES = new Set(

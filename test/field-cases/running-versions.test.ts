@@ -3,7 +3,7 @@ import { tagVersion } from '../../src/adapters/kube/facts.ts'
 import { verdict } from '../../src/core/compatibility/verdict.ts'
 import { compareVersions, parseVersion } from '../../src/core/versions.ts'
 import { RESOURCE } from '../../src/world/objects.ts'
-import { play, playWithDeaths } from './play.ts'
+import { play, installedFrom, playWithDeaths } from './play.ts'
 
 const v = (text: string) => {
   const parsed = parseVersion(text)
@@ -28,10 +28,12 @@ describe('a vendor puts a tail behind the version [B003 helm/helm#12053, aws/eks
   })
 
   it('of Talos itself: a machine of v1.13.0-acme.1 has what v1.13.0 has, one of v1.13.0-rc.1 is older', async () => {
-    const way = async (talos: string): Promise<readonly (string | undefined)[]> => {
+    const way = async (talos: string): Promise<readonly string[]> => {
       const { run, end } = await play({ cluster: { talos }, spec: { talos: { version: 'v1.13.5' } } })
       expect(end.phase).toBe('Completed')
-      return [...new Set(run.status().machines?.map(t => t.goal?.['way']))]
+      return [
+        ...new Set(run.world.machines.map(m => (run.world.journal.of('upgrade-requested', m.name).length > 0 ? 'legacy' : 'lifecycle'))),
+      ]
     }
     expect(await way('v1.13.0-acme.1')).toEqual(['lifecycle'])
     expect(await way('v1.13.0-rc.1')).toEqual(['legacy'])
@@ -72,7 +74,7 @@ describe('an image with both a tag and a digest [B005 siderolabs/talos#10373, si
     })
     expect(end.phase).toBe('Completed')
     const image = `${mirror}/metal-installer/${S1}:v1.12.4`
-    expect(run.status().machines?.map(t => t.goal?.['image'])).toEqual(Array(5).fill(image))
+    expect(installedFrom(run)).toEqual(Array(5).fill(image))
     expect(run.status().preflight?.kubernetes).toEqual({ lowest: 'v1.34.1', highest: 'v1.34.1' })
     for (const { config, name } of run.world.machines) {
       expect(config, name).toContain(`image: ${image}\n`)

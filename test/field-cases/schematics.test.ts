@@ -1,13 +1,13 @@
 import { describe, expect, it } from 'vitest'
 import { EMPTY_SCHEMATIC } from '../../src/core/talos-image.ts'
 import { runningSlot } from '../../src/world/slots.ts'
-import { play, playWithDeaths, type Run } from './play.ts'
+import { installedFrom, play, playWithDeaths, type Run } from './play.ts'
 
 const S1 = '1'.repeat(64)
 const S2 = '2'.repeat(64)
 const version = 'v1.12.4'
 const before = { talos: 'v1.12.2', kubernetes: 'v1.34.1' }
-const images = (run: Run) => [...new Set(run.status().machines?.map(t => t.goal?.['image']))]
+const images = (run: Run) => [...new Set(installedFrom(run))]
 
 describe('the id of the schematic without any extension [B014 home-operations/tuppr#576]', () => {
   const installImage = () => `factory.talos.dev/metal-installer/${EMPTY_SCHEMATIC}:v1.12.2`
