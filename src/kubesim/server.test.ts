@@ -51,7 +51,9 @@ describe('a storage without space', () => {
     const path = `${configMaps}/first`
     const patched = await ask(server, { method: 'PATCH', path, contentType: 'application/merge-patch+json', body: { data: { a: 'b' } } })
     expect(patched.status).toBe(500)
-    expect((await ask(server, { method: 'POST', path: `${configMaps}?dryRun=All`, body: { metadata: { name: 'third' } } })).status).toBe(201)
+    expect((await ask(server, { method: 'POST', path: `${configMaps}?dryRun=All`, body: { metadata: { name: 'third' } } })).status).toBe(
+      201,
+    )
     expect((await ask(server, { path })).status).toBe(200)
     expect((await ask(server, { method: 'DELETE', path })).status).toBe(200)
     fault = undefined
