@@ -23,7 +23,7 @@ process.on('SIGUSR2', () => tell({ kubernetes, talos }))
 
 setFlagsFromString('--expose-gc')
 const collect = runInNewContext('gc')
-process.on('SIGHUP', async () => {
+const tellRetained = async () => {
   // What was let go is often freed by a callback, and what hung on it by the next collection.
   for (let i = 0; i < 4; i++) {
     collect()
@@ -31,7 +31,8 @@ process.on('SIGHUP', async () => {
   }
   const { heapUsed, external } = process.memoryUsage()
   tell({ retainedKb: (heapUsed + external) / 1024 })
-})
+}
+process.on('SIGHUP', () => void tellRetained())
 
 const { runController } = await import(module)
 process.exitCode = await runController(process.argv.slice(2), {
