@@ -107,7 +107,12 @@ export const sabotages: readonly Sabotage[] = [
     replace: `leading`,
     caughtBy: 'only-the-leader-acts',
     replicas: 3,
-    strikes: [20, 40, 60, 80, 100].map(call => ({ family: 'leaders', what: 'frozen at a call', when: { call }, forMs: 30_000 })),
+    strikes: Array.from({ length: 30 }, (_, i) => 10 * (i + 1)).map(call => ({
+      family: 'leaders',
+      what: 'frozen at a call',
+      when: { call },
+      forMs: 30_000,
+    })),
   },
   {
     name: 'steal-the-lock-of-a-stranger',
