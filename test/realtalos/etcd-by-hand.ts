@@ -1,9 +1,12 @@
 // The etcd of the real machines, as a person with its certificate reaches it past Talos.
 import { request } from 'node:https'
+import { vi } from 'vitest'
 import { applied, kubectl, talos } from './ichor.ts'
 import { addresses, controlPlanes } from './cluster.ts'
 
-const secret = (name: string): Promise<string> => talos('-n', addresses['cp-1'], 'read', `/system/secrets/etcd/${name}`)
+// A control plane may end its connections when another one has just died.
+const secret = (name: string): Promise<string> =>
+  vi.waitFor(() => talos('-n', addresses['cp-1'], 'read', `/system/secrets/etcd/${name}`), { timeout: 60_000, interval: 1000 })
 
 async function ask<T>(path: string, body: object): Promise<T> {
   const [ca, cert, key] = await Promise.all([secret('ca.crt'), secret('admin.crt'), secret('admin.key')])
