@@ -105,10 +105,11 @@ export const etcdIsWhole: Checker = {
   rule: 'I3',
   post: (scene, object) => {
     const { etcd } = scene.world
-    let [alarmedAt, orphanedAt, learningAt] = [Infinity, Infinity, Infinity]
+    let [alarmedAt, corruptAt, orphanedAt, learningAt] = [Infinity, Infinity, Infinity, Infinity]
     const look = (): void => {
       const now = scene.now()
       alarmedAt = etcd.alarms().length > 0 ? Math.min(alarmedAt, now) : Infinity
+      corruptAt = etcd.alarms().some(a => a.alarm !== 'NOSPACE') ? Math.min(corruptAt, now) : Infinity
       orphanedAt = etcd.members().some(m => m.machine === undefined) ? Math.min(orphanedAt, now) : Infinity
       learningAt = etcd.members().some(m => m.isLearner) ? Math.min(learningAt, now) : Infinity
     }
@@ -117,7 +118,13 @@ export const etcdIsWhole: Checker = {
       look()
       if (machine.role !== 'controlplane' || !GATED.has(what)) return
       const asked = scene.askedAt(call.client, 'etcd')
-      const wrong = [alarmedAt < asked && 'an alarm', orphanedAt < asked && 'an orphan', learningAt < asked && 'a learner'].filter(Boolean)
+      // To defragment is the way out of a full database.
+      const makesRoom = (scene.openOn(machine)?.operation.spec['node'] as { action?: string } | undefined)?.action === 'etcd-defrag'
+      const wrong = [
+        (makesRoom ? corruptAt : alarmedAt) < asked && 'an alarm',
+        orphanedAt < asked && 'an orphan',
+        learningAt < asked && 'a learner',
+      ].filter(Boolean)
       if (wrong.length > 0) object(`${what} on ${machine.name} while etcd had ${wrong.join(' and ')}`)
     })
   },
