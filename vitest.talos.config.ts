@@ -20,7 +20,5 @@ export default defineConfig({
     fileParallelism: false,
     sequence: { sequencer: InOrder },
     testTimeout: 60_000,
-    // Machines are killed beneath these tests, and real etcd, kubelets and schedulers take their own time to come back. What fails twice is a fault.
-    retry: 1,
   },
 })

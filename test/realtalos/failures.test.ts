@@ -131,11 +131,8 @@ test('without a quorum etcd is no fact, and comes back by itself when the machin
     })
     expect(performance.now() - begin).toBeLessThan(withinDeadlineMs)
     expect(await talos.forfeitLeadership(addresses[survivor])).toMatchObject({ ok: false })
-    // The machine itself answers. Not always at once: a call whose time has passed takes its connection along, and with it what has just begun there.
-    await vi.waitFor(async () => expect(valueOf(await talos.machine(addresses[survivor]))).toMatchObject({ stage: 'running' }), {
-      timeout: 30_000,
-      interval: 500,
-    })
+    // The machine itself answers, and what it says of its members is from before.
+    expect(valueOf(await talos.machine(addresses[survivor]))).toMatchObject({ stage: 'running' })
   } finally {
     for (const name of others) await machine('start', name)
   }

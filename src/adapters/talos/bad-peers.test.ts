@@ -128,10 +128,10 @@ describe('connections that lead nowhere', () => {
   test('an address from which no packet comes', async () => {
     const peer = await met(startBlackHole())
     const calls = callsWith()
-    expect(await faultOf(peer, calls)).toEqual(expected('unreachable', /no answer within 1 s$/))
+    const asked = faultOf(peer, calls)
+    await vi.waitFor(async () => expect(await connecting(peer)).toBe(2))
+    expect(await asked).toEqual(expected('unreachable', /no answer within 1 s$/))
     // The kernel alone would go on trying for two minutes.
-    expect(await connecting(peer)).toBe(2)
-    calls.destroy()
     await vi.waitFor(async () => expect(await connecting(peer)).toBe(1))
   })
 

@@ -174,6 +174,26 @@ describe('an end in time', () => {
     expect(passage.open()).toBe(1)
   })
 
+  test('a call that has just begun when another one has passed its time gets its answer', async () => {
+    let answer = () => {}
+    const asked = new Promise<void>(resolve => (answer = resolve))
+    const machine = await machineWith([
+      serve(MachineService, {
+        version: async () => {
+          await asked
+          return { messages: [{}] }
+        },
+        etcdStatus: () => new Promise<never>(() => {}),
+      }),
+    ])
+    const calls = await callsWith(admin)
+    const slow = calls.unary(machine.address, method.etcdStatus, {}, { deadlineMs: 500 })
+    const young = calls.unary(machine.address, method.version, {}, { deadlineMs: 10_000 })
+    expect(await slow).toMatchObject({ ok: false, fault: { kind: 'unreachable' } })
+    answer()
+    expect(await young).toMatchObject({ ok: true })
+  }, 15_000)
+
   test('a long stream beside which the machine stops answering', async () => {
     const machine = await machineWith([
       talks,

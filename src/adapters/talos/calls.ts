@@ -93,8 +93,8 @@ type Line = Channel & {
   /** When an answer last proved that the connection works; monotonic. */
   heardAt: number
   running: Set<() => void>
-  /** Those of them that `close` ends. */
-  renewable: Set<() => void>
+  /** Those of them that `close` ends, and that begin again elsewhere when the connection is given up. */
+  renewable: Set<{ readonly destroy: () => void; readonly lose: () => void }>
   longRunning: number
 }
 
@@ -108,7 +108,19 @@ export function talosCalls(options: CallsOptions): Calls {
   const probeMs = options.probeMs ?? usualProbeMs
   const context = secureContextOf(options.credential)
   const lines = new Map<string, Line>()
+  /** Given up: no call is begun on them, those that run may end. */
+  const retired = new Set<Line>()
   let isClosed = false
+
+  const allLines = (): readonly Line[] => [...lines.values(), ...retired]
+
+  /** More likely dead than slow. The next call must not inherit it, and one that has just begun on it must not be dropped with it. */
+  function retire(address: string, line: Line): void {
+    if (lines.get(address) !== line) return
+    lines.delete(address)
+    retired.add(line)
+    for (const { lose } of [...line.renewable]) lose()
+  }
 
   function lineTo(address: string): Line | undefined {
     const now = clock.monotonic()
@@ -149,8 +161,8 @@ export function talosCalls(options: CallsOptions): Calls {
         isSettled = true
         for (const stop of undo) stop()
         line.running.delete(destroy)
-        line.renewable.delete(destroy)
-        if (isClosed && line.running.size === 0) line.close()
+        line.renewable.delete(renewable)
+        if (line.running.size === 0 && (isClosed || retired.delete(line))) line.close()
         options.onCall?.({ address: site.address, method, code, ms: clock.monotonic() - startedAt })
         if (!result.ok) options.onFault?.(result.fault)
         resolve(result)
@@ -160,8 +172,8 @@ export function talosCalls(options: CallsOptions): Calls {
       }
       const fail = (failure: CallFailure) => settle(failure.code, { ok: false, fault: classify(failure, siteNow(site)) })
       const passed = () => {
-        // Nothing at all was heard since: more likely a dead connection than a slow answer, and the next call must not inherit it.
-        if (line.heardAt < startedAt && line.longRunning === 0) line.hangUp()
+        // Nothing at all was heard since.
+        if (line.heardAt < startedAt && line.longRunning === 0) retire(site.address, line)
         fail({ code: status.DEADLINE_EXCEEDED, details: `no answer within ${deadlineMs / 1000} s` })
       }
       let cancel = () => {}
@@ -170,8 +182,10 @@ export function talosCalls(options: CallsOptions): Calls {
         cancel()
       }
       const destroy = () => abort(status.CANCELLED, { ok: false, fault: faultAt(site, 'cancelled', 'stopped by us') })
+      const lost = (why: string) => abort(status.UNAVAILABLE, { ok: false, fault: faultAt(site, 'unreachable', why) })
+      const renewable = { destroy, lose: () => lost('the machine gave other calls no answer on this connection') }
       line.running.add(destroy)
-      if (isRenewable) line.renewable.add(destroy)
+      if (isRenewable) line.renewable.add(renewable)
       const metadata = new Metadata()
       if (node !== undefined) metadata.set('node', node)
       cancel = begin(line, { deadline: new Date(Date.now() + deadlineMs), metadata }, heard, outcome => {
@@ -194,14 +208,7 @@ export function talosCalls(options: CallsOptions): Calls {
         if (!isRenewable) line.longRunning += 1
         const everyMs = isRenewable ? probeMs * renewableProbes : probeMs
         const stopProof = proveAlive(site.address, line, everyMs, () => {
-          abort(status.UNAVAILABLE, {
-            ok: false,
-            fault: faultAt(
-              site,
-              'unreachable',
-              `the machine stopped answering while the call ran: ${missesAllowed} probes in a row were lost`,
-            ),
-          })
+          lost(`the machine stopped answering while the call ran: ${missesAllowed} probes in a row were lost`)
           line.hangUp()
         })
         undo.push(stopProof, () => {
@@ -272,7 +279,7 @@ export function talosCalls(options: CallsOptions): Calls {
   }
 
   const shut = () => {
-    for (const line of lines.values()) if (line.running.size === 0) line.close()
+    for (const line of allLines()) if (line.running.size === 0) line.close()
   }
 
   return {
@@ -282,12 +289,12 @@ export function talosCalls(options: CallsOptions): Calls {
       start(address, method, beginStream(method, create(method.input, request), each), callOptions),
     close: () => {
       isClosed = true
-      for (const line of lines.values()) for (const end of [...line.renewable]) end()
+      for (const line of allLines()) for (const { destroy } of [...line.renewable]) destroy()
       shut()
     },
     destroy: () => {
       isClosed = true
-      for (const line of lines.values()) for (const end of [...line.running]) end()
+      for (const line of allLines()) for (const end of [...line.running]) end()
       shut()
     },
   }
