@@ -110,9 +110,15 @@ describe('the scripts', () => {
   })
 
   it.skipIf(!has('fish'))('fish hands over the words as far as the cursor', () => {
-    const said = execFileSync('fish', ['-c', `source ${folder}/ichor.fish; complete -C 'ichor operation get up'`], {
-      env: env(),
-    }).toString()
-    expect(said).toContain('w:get')
+    const offered = (line: string): readonly string[] =>
+      execFileSync('fish', ['-c', `source ${folder}/ichor.fish; complete -C '${line}'`], { env: env() })
+        .toString()
+        .trim()
+        .split('\n')
+        .map(each => each.split('\t')[0]!)
+        .toSorted()
+    expect(offered('ichor operation get ')).toEqual(['w:', 'w:--', 'w:__complete', 'w:get', 'w:operation'])
+    // Of what it is told, fish keeps what has the word under the cursor in it.
+    expect(offered('ichor operation get up')).toEqual(['w:up'])
   })
 })
