@@ -247,10 +247,20 @@ const runShort = async (
   if (result.ok) return AGAIN
   // Another may lead by now, and knows better what to write.
   if (!engine.isLeading()) return BACK_OFF
-  return (await faulted(engine, operation, view.target.name, step, what, result.fault)) ?? AFRESH
+  return (await faulted(engine, operation, view.target.name, step, what, result.fault)).next
 }
 
-/** The act was refused or got no answer. Fatal faults fail the step; after any other the act is given again, later. Undefined where somebody else wrote meanwhile. */
+/** What came of writing an answer down. */
+type Recorded = { readonly isWritten: boolean; readonly next: Next }
+
+const WRITTEN: Recorded = { isWritten: true, next: AGAIN }
+
+const unwritten = (engine: Reconciler, operation: TalosOperation, fault: Fault): Recorded => ({
+  isWritten: false,
+  next: again(engine, operation, 'writing the outcome', fault),
+})
+
+/** The act was refused or got no answer. Fatal faults fail the step; after any other the act is given again, later. */
 const faulted = async (
   engine: Reconciler,
   operation: TalosOperation,
@@ -258,15 +268,15 @@ const faulted = async (
   step: string,
   what: Act,
   fault: Fault,
-): Promise<Next | undefined> => {
+): Promise<Recorded> => {
   const now = engine.clock.now()
   const target = ledger.targetsOf(operation.status).find(t => t.name === name)
   const fatal = target && what.fatal?.(fault, { operation, target })
   if (fatal) {
     const written = await write(engine, operation, ledger.failed(operation.status, now, target, fatal.reason, fatal.message))
-    if (!written.ok) return written.fault.kind === 'conflict' ? undefined : again(engine, operation, 'writing the outcome', written.fault)
+    if (!written.ok) return unwritten(engine, operation, written.fault)
     await tell(engine, operation, { type: 'Warning', ...fatal })
-    return AGAIN
+    return WRITTEN
   }
   engine.log.warn('the act was not answered well; trying again', {
     ...about(operation),
@@ -277,8 +287,7 @@ const faulted = async (
   // Where the answer says for sure that nothing was done, the act need not be waited for.
   const certain = fault.kind !== 'unreachable' && fault.kind !== 'unknown' && fault.kind !== 'cancelled'
   const written = await writeUnanswered(engine, operation, name, fault.message, certain, fault.retryAfterMs)
-  if (written.ok) return AGAIN
-  return written.fault.kind === 'conflict' ? undefined : again(engine, operation, 'writing the outcome', written.fault)
+  return written.ok ? WRITTEN : unwritten(engine, operation, written.fault)
 }
 
 /** The machine whose act was not answered well waits a while, longer after each try; the others of the operation go on. */
@@ -301,18 +310,17 @@ const recordSettled = async (engine: Reconciler, kind: Kind, operation: TalosOpe
   const { uid } = operation.metadata
   const settled = engine.longActs.settled(uid)
   if (!settled) return undefined
-  const next = await recordOutcome(engine, kind, operation, settled)
-  // Dropped only when its answer stands in status: an installer must not run again because a write of ours met another's.
-  if (next === undefined) return AFRESH
-  engine.longActs.drop(uid, settled)
+  const { isWritten, next } = await recordOutcome(engine, kind, operation, settled)
+  // Dropped only when its answer stands in status: an installer must not run again because a write of ours met another's, or no server.
+  if (isWritten) engine.longActs.drop(uid, settled)
   return next
 }
 
-/** Undefined where the answer could not be written and has to be kept. */
-const recordOutcome = async (engine: Reconciler, kind: Kind, operation: TalosOperation, settled: SettledAct): Promise<Next | undefined> => {
+const recordOutcome = async (engine: Reconciler, kind: Kind, operation: TalosOperation, settled: SettledAct): Promise<Recorded> => {
   const target = ledger.targetsOf(operation.status).find(t => t.name === settled.target)
   const step = stageOf(kind, operation).steps.find(s => s.name === settled.step)
-  if (!target || !step?.act || isFinished(operation.status.phase)) return AGAIN
+  // Nobody waits for it any more.
+  if (!target || !step?.act || isFinished(operation.status.phase)) return WRITTEN
   const { result } = settled
   if (!result.ok) return faulted(engine, operation, target.name, settled.step, step.act, result.fault)
   const now = engine.clock.now()
@@ -322,9 +330,9 @@ const recordOutcome = async (engine: Reconciler, kind: Kind, operation: TalosOpe
       ? ledger.received(operation.status, now, target.name, settled.step, result.value.receipt)
       : ledger.failed(operation.status, now, target, result.value.failed.reason, result.value.failed.message)
   const written = await write(engine, operation, status)
-  if (!written.ok) return written.fault.kind === 'conflict' ? undefined : again(engine, operation, 'writing the outcome', written.fault)
+  if (!written.ok) return unwritten(engine, operation, written.fault)
   if (failed) await tell(engine, operation, { type: 'Warning', ...failed })
-  return AGAIN
+  return WRITTEN
 }
 
 /** The cluster or the kind is unknown: nothing can be checked, let alone done. */

@@ -62,6 +62,14 @@ describe.skipIf('missing' in servers)('a real kube-apiserver', () => {
     expect(kept.body.metadata.uid).toBe(made.body.metadata.uid)
   }, 60_000)
 
+  it('waits for an etcd that is killed while it starts', async () => {
+    const restarted = server.restart()
+    await server.killEtcd()
+    await server.restartEtcd()
+    await restarted
+    expect((await server.request({ path: '/readyz' })).status).toBe(200)
+  }, 60_000)
+
   it('leaves nothing when it stops', async () => {
     const another = await startKubeApiserver()
     const folder = dirname(another.kubeconfigPath('admin'))

@@ -107,6 +107,8 @@ async function start(programs: Record<'etcd' | 'kube-apiserver', string>, folder
       removeOnCrash: folder,
     })
   let etcd = await startEtcd()
+  // Until it is started again, a server that starts meanwhile waits for it, as it does in a real cluster.
+  let etcdIsKilled = false
 
   let server: Child | undefined
   const startServer = () =>
@@ -141,7 +143,7 @@ async function start(programs: Record<'etcd' | 'kube-apiserver', string>, folder
     const deadline = Date.now() + readyWithinMs
     let last = 'no answer'
     for (;;) {
-      if (etcd.hasExited()) throw new Error(`etcd ended while starting:\n${etcd.lastWords()}`)
+      if (etcd.hasExited() && !etcdIsKilled) throw new Error(`etcd ended while starting:\n${etcd.lastWords()}`)
       if (child.hasExited()) throw new Error(`kube-apiserver ended while starting:\n${child.lastWords()}`)
       try {
         const answer = await call({ path: '/readyz' })
@@ -160,8 +162,15 @@ async function start(programs: Record<'etcd' | 'kube-apiserver', string>, folder
     }
   }
 
+  // One that is about to be started again is none that somebody could wait for.
+  const killServer = async () => {
+    const killed = server
+    server = undefined
+    await killed?.kill()
+  }
+
   const stop = async () => {
-    await Promise.all([server?.kill(), etcd.kill()])
+    await Promise.all([killServer(), etcd.kill()])
     rmSync(folder, { recursive: true, force: true })
   }
 
@@ -183,16 +192,21 @@ async function start(programs: Record<'etcd' | 'kube-apiserver', string>, folder
     tokens,
     kubeconfigPath: role => file(`kubeconfig-${role}`),
     request: call,
-    kill: async () => server?.kill(),
+    kill: killServer,
     restart: async () => {
-      await server?.kill()
+      await killServer()
       server = await startServer()
       await untilReady(server)
     },
-    killEtcd: () => etcd.kill(),
+    killEtcd: async () => {
+      etcdIsKilled = true
+      await etcd.kill()
+    },
     restartEtcd: async () => {
+      etcdIsKilled = true
       await etcd.kill()
       etcd = await startEtcd()
+      etcdIsKilled = false
       if (server) await untilReady(server)
     },
     stop,

@@ -81,8 +81,6 @@ const CUTS = new Set([
   'dead',
   'installer',
   'clock',
-  'api-errors',
-  'api-away',
   'slow',
   'people',
   'reboot',
