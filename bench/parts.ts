@@ -75,7 +75,8 @@ const snapshot = async (): Promise<Found> => {
   return {
     rows: [
       { what: `${what}, from a simulated machine`, ...ratioAtLeast(fromSimulated.talosctlMs / fromSimulated.ourMs, 0.9) },
-      { what: `${what}, from a peer that costs nothing`, ...ratioAtLeast(fromPeer.talosctlMs / fromPeer.ourMs, 0.9) },
+      // Without an aim: both are as fast as a gigabit line here.
+      { what: `${what}, from a peer that costs nothing`, value: (fromPeer.talosctlMs / fromPeer.ourMs).toFixed(3) },
       {
         what: 'Resident memory of our client, most during such a download',
         ...{ value: megabytes(peak), aim: 'below 150 MB', isMet: peak < MOST_SNAPSHOT_KB },
@@ -84,7 +85,7 @@ const snapshot = async (): Promise<Found> => {
     details: `## An etcd snapshot
 
 1 GiB in messages of 1 KiB, to a file, each from the start of a process to its end, in turns. From a simulated machine, medians of three: ours ${speed(fromSimulated.ourMs)}, talosctl ${speed(fromSimulated.talosctlMs)}; the machine makes the
-messages as it goes, in the same time for both. From a peer that has them ready, medians of five: ours ${speed(fromPeer.ourMs)}, talosctl ${speed(fromPeer.talosctlMs)}.`,
+messages as it goes, in the same time for both. From a peer that has them ready, medians of five: ours ${speed(fromPeer.ourMs)}, talosctl ${speed(fromPeer.talosctlMs)}; a gigabit line carries about 112 MiB/s.`,
   }
 }
 
