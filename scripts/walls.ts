@@ -23,7 +23,7 @@ const certificates = ['@peculiar/x509', 'reflect-metadata']
 const rooms: Record<string, Room> = {
   api: { rooms: [], packages: ['zod'], isPure: true },
   ports: { rooms: ['api'], isPure: true },
-  core: { rooms: ['api'], types: ['ports'], packages: ['croner', 'semver', 'yaml'], packageTypes: ['zod'], isPure: true },
+  core: { rooms: ['api'], types: ['ports'], packages: ['@bufbuild/cel', 'croner', 'semver', 'yaml'], packageTypes: ['zod'], isPure: true },
   kinds: { rooms: ['api', 'core', 'ports'], packages: ['zod'], isPure: true },
   engine: { rooms: ['api', 'core', 'ports'], isPure: true },
   world: { rooms: ['api', 'ports'], isPure: true },
