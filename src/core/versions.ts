@@ -43,7 +43,11 @@ export const semverOf = (version: Version): string =>
   version.prerelease === '' ? finalOf(version) : `${finalOf(version)}-${version.prerelease}`
 
 /** Negative where `a` is older. Vendors' tails are ignored, pre-releases are older than their release. */
-export const compareVersions = (a: Version, b: Version): number => semver.compare(semverOf(a), semverOf(b))
+export const compareVersions = (a: Version, b: Version): number =>
+  a.major - b.major ||
+  a.minor - b.minor ||
+  a.patch - b.patch ||
+  (a.prerelease === b.prerelease ? 0 : semver.compare(semverOf(a), semverOf(b)))
 
 /** `1.13` */
 export const minorOf = (version: Version): string => `${version.major}.${version.minor}`

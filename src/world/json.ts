@@ -7,16 +7,20 @@ const known = new WeakSet<object>()
 /** A deeply frozen copy without keys whose value is undefined. Parts that came from an earlier call are shared. */
 export const frozen = <T>(value: T): T => {
   if (typeof value !== 'object' || value === null || known.has(value)) return value
-  const copy: unknown = Array.isArray(value)
-    ? value.map((item: unknown) => frozen(item === undefined ? null : item))
-    : Object.fromEntries(
-        Object.entries(value)
-          .filter(([, item]) => item !== undefined)
-          .map(([key, item]) => [key, frozen(item as unknown)]),
-      )
+  const copy: object = Array.isArray(value) ? value.map((item: unknown) => frozen(item === undefined ? null : item)) : frozenFields(value)
   Object.freeze(copy)
-  known.add(copy as object)
+  known.add(copy)
   return copy as T
+}
+
+// A plain loop: this is where the simulated API server spends most of its time.
+const frozenFields = (value: object): object => {
+  const copy: Record<string, unknown> = {}
+  for (const key of Object.keys(value)) {
+    const item = (value as Record<string, unknown>)[key]
+    if (item !== undefined) copy[key] = frozen(item)
+  }
+  return copy
 }
 
 /** Whether two JSON-like values say the same; the order of keys does not matter, absent and undefined are one. */

@@ -24,12 +24,8 @@ export type EtcdStepVerdict = {
  * the machine configuration is not seen here; it shows as a running version.
  */
 export const etcdStep = (step: EtcdStep, table: CompatibilityTable = compatibilityTable): EtcdStepVerdict => {
-  const to = parseVersion(step.toTalos)
-  const line = to && talosMinor(to, table)?.etcdLine
-  const target = talosRelease(step.toTalos, table)?.etcd
+  const { line, target, running } = endsOf(step, table)
   const targetEtcd = target ?? (line === undefined ? undefined : `${line}.x`)
-  const known = step.runningEtcd.filter(version => version !== '')
-  const running = known.length > 0 ? known : [talosRelease(step.fromTalos, table)?.etcd].filter(v => v !== undefined)
   const pair = 'etcd step' as const
   if (targetEtcd === undefined || running.length === 0) {
     const reason = `What Talos ${targetEtcd === undefined ? step.toTalos : step.fromTalos} does to etcd is not known to the table.`
@@ -52,8 +48,27 @@ export const etcdStep = (step: EtcdStep, table: CompatibilityTable = compatibili
     ].join(' ')
     return [{ id: row.id, verdict: row.verdict, pair, reason, sources: row.sources }]
   })
-  const crossesMinor = running.some(version => etcdMinor(version) !== etcdMinor(reached))
-  return { targetEtcd, crossesMinor, findings }
+  return { targetEtcd, crossesMinor: isMinorCrossed(running, reached), findings }
+}
+
+/** Whether members will run two minors for a while; false where the table does not tell. */
+export const crossesMinor = (step: EtcdStep, table: CompatibilityTable = compatibilityTable): boolean => {
+  const { line, target, running } = endsOf(step, table)
+  const reached = target ?? line
+  return reached !== undefined && isMinorCrossed(running, reached)
+}
+
+const isMinorCrossed = (running: readonly string[], reached: string): boolean =>
+  running.some(version => etcdMinor(version) !== etcdMinor(reached))
+
+const endsOf = ({ fromTalos, toTalos, runningEtcd }: EtcdStep, table: CompatibilityTable) => {
+  const to = parseVersion(toTalos)
+  const known = runningEtcd.filter(version => version !== '')
+  return {
+    line: to && talosMinor(to, table)?.etcdLine,
+    target: talosRelease(toTalos, table)?.etcd,
+    running: known.length > 0 ? known : [talosRelease(fromTalos, table)?.etcd].filter(v => v !== undefined),
+  }
 }
 
 /** `3.6` of `3.6.12`. */

@@ -2,7 +2,7 @@ import type { z } from 'zod'
 import type { TalosOperation } from '../../api/talos-operation.ts'
 import type { TalosMachine } from '../../api/talos-machine.ts'
 import type { EtcdGateVerdict } from '../../core/etcd-gate.ts'
-import { etcdStep } from '../../core/compatibility/etcd-step.ts'
+import { crossesMinor } from '../../core/compatibility/etcd-step.ts'
 import type { InstallImageChoice } from '../../core/install-image.ts'
 import { chooseInstallImage } from '../../core/install-image.ts'
 import { blockOf } from '../../core/kind.ts'
@@ -49,15 +49,14 @@ export const isLegacy = (view: View): boolean => wish(view, 'way') === 'legacy'
 export const gate = (operation: TalosOperation, world: World, purpose: 'restart' | 'settled', target?: string): EtcdGateVerdict =>
   askGate(operation, world, { purpose, ...(target ? { target } : {}), etcdStepAllowed: crossesEtcdMinor(operation, world) })
 
-const crossesEtcdMinor = (operation: TalosOperation, world: World): boolean =>
-  controlPlanesOf(world).some(
-    m => etcdStep({ fromTalos: m.status.talosVersion ?? '', toTalos: specOf(operation).version, runningEtcd: [] }).crossesMinor,
-  ) ||
-  (operation.status.machines ?? []).some(
-    t =>
-      t.before?.version !== undefined &&
-      etcdStep({ fromTalos: t.before.version, toTalos: specOf(operation).version, runningEtcd: [] }).crossesMinor,
-  )
+const crossesEtcdMinor = (operation: TalosOperation, world: World): boolean => {
+  const { version: toTalos } = specOf(operation)
+  const from = new Set([
+    ...controlPlanesOf(world).map(m => m.status.talosVersion ?? ''),
+    ...(operation.status.machines ?? []).flatMap(t => t.before?.version ?? []),
+  ])
+  return [...from].some(fromTalos => crossesMinor({ fromTalos, toTalos, runningEtcd: [] }))
+}
 
 /** On a control plane, whether etcd lets it go away. */
 export const gateGuard = (view: View): Verdict =>
