@@ -122,6 +122,34 @@ describe('the queue', () => {
     expect(started.map(s => s.at)).toEqual([0, 30_000])
   })
 
+  it('slows a key down that is due at once again and again, and nobody else', async () => {
+    const { queue, started, pass } = bench(key => (key === 'a' ? { againMs: 0 } : { againMs: 1000 }), 1)
+    queue.add('a')
+    queue.add('b')
+    await pass(60_000)
+    const times = (key: string): readonly number[] => started.filter(s => s.key === key).map(s => s.at)
+    const gaps = times('a').map((at, i) => at - (times('a')[i - 1] ?? 0))
+    expect(gaps.slice(0, 100)).toEqual(Array.from({ length: 100 }, () => 0))
+    expect(gaps.slice(100)).toEqual(gaps.slice(100).toSorted((x, y) => x - y))
+    expect([gaps[100], gaps[200], gaps[900]]).toEqual([10, 20, 90])
+    expect(times('b').length).toBe(61)
+  })
+
+  it('never slows down further than to one pass a second, and begins anew after a pause that was asked for', async () => {
+    let rests = false
+    const { queue, started, pass } = bench(() => (rests ? {} : { againMs: 0 }))
+    queue.add('a')
+    await pass(2 * 3_600_000)
+    expect(started.at(-1)!.at - started.at(-2)!.at).toBe(1000)
+    rests = true
+    await pass(1000)
+    rests = false
+    const before = started.length
+    queue.add('a')
+    await pass(0)
+    expect(started.length - before).toBe(100)
+  })
+
   it('survives a pass that throws, and tries it again', async () => {
     let n = 0
     const { queue, started, crashes, pass } = bench(() => {

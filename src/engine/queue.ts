@@ -1,7 +1,10 @@
 import type { Clock } from '../ports/clock.ts'
 
-/** What a pass answers: look again after so long, or as soon as something changes. `failed` makes the next look come later each time. */
-export type Next = { readonly againMs?: number; readonly failed?: boolean }
+/**
+ * What a pass answers: look again after so long, or as soon as something changes. `failed` makes the next look come later each time; `lost` tells that
+ * what it saw could not be written down.
+ */
+export type Next = { readonly againMs?: number; readonly failed?: boolean; readonly lost?: boolean }
 
 export type Queue = {
   readonly add: (key: string) => void
@@ -27,6 +30,12 @@ type Options = {
 const FIRST_BACKOFF_MS = 500
 const LAST_BACKOFF_MS = 60_000
 
+/** So many passes of a key follow each other at once; work that takes more, as a long list of machines to skip, goes on a little slower. */
+const AT_ONCE = 100
+/** By so much each further hundred makes the pause longer: a fault of ours that never asks for one must leave the others their turn, and the API its peace. */
+const PAUSE_MS = 10
+const LONGEST_PAUSE_MS = 1_000
+
 /**
  * Names of things to look at, each at most once, none of them twice at the same time. A key that is added while it is worked on is looked at once
  * more afterwards. The queue holds names only: what to do is read when the work starts.
@@ -39,6 +48,8 @@ export const createQueue = ({ clock, random, concurrency, work, crashed }: Optio
   const busy = new Set<string>()
   const later = new Map<string, { readonly at: number; readonly cancel: () => void }>()
   const failures = new Map<string, number>()
+  /** How many passes of a key have followed each other without any time in between. */
+  const turns = new Map<string, number>()
   let stopped = false
   let allIdle: (() => void) | undefined
 
@@ -81,6 +92,19 @@ export const createQueue = ({ clock, random, concurrency, work, crashed }: Optio
     }
   }
 
+  const backoffMs = (key: string): number => {
+    const n = (failures.get(key) ?? 0) + 1
+    failures.set(key, n)
+    return Math.min(FIRST_BACKOFF_MS * 2 ** (n - 1), LAST_BACKOFF_MS) * (0.75 + random() / 2)
+  }
+
+  /** Before a pass that is due at once. */
+  const pauseMs = (key: string): number => {
+    const n = (turns.get(key) ?? 0) + 1
+    turns.set(key, n)
+    return Math.min(Math.floor(n / AT_ONCE) * PAUSE_MS, LONGEST_PAUSE_MS)
+  }
+
   const run = async (key: string): Promise<void> => {
     let next: Next
     try {
@@ -91,16 +115,13 @@ export const createQueue = ({ clock, random, concurrency, work, crashed }: Optio
     }
     busy.delete(key)
     since.delete(key)
+    const afterMs = next.failed ? Math.max(next.againMs ?? 0, backoffMs(key)) : next.againMs
+    if (!next.failed) failures.delete(key)
     // Added while it was worked on: due at once, and what the pass said about later does not count any more.
-    if (dirty.has(key) && !stopped) isDue(key)
-    if (next.failed) {
-      const n = (failures.get(key) ?? 0) + 1
-      failures.set(key, n)
-      const backoff = Math.min(FIRST_BACKOFF_MS * 2 ** (n - 1), LAST_BACKOFF_MS)
-      addAfter(key, Math.max(next.againMs ?? 0, backoff * (0.75 + random() / 2)))
-    } else {
-      failures.delete(key)
-      if (next.againMs !== undefined) addAfter(key, next.againMs)
+    if (dirty.delete(key) || (afterMs !== undefined && afterMs <= 0)) addAfter(key, pauseMs(key))
+    else {
+      turns.delete(key)
+      if (afterMs !== undefined) addAfter(key, afterMs)
     }
     start()
     if (stopped && busy.size === 0) allIdle?.()
