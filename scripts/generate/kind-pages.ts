@@ -155,6 +155,7 @@ const sampleView = (kind: DocumentedKind, role: Target['role']): View => {
     target: { name: `${role}-1`, role, phase: 'Running' },
     world: {
       now: 0,
+      watchedMs: 0,
       timing: timing(),
       cluster: {
         metadata: { ...metadata, name: 'sample' },

@@ -54,6 +54,7 @@ const cluster: TalosCluster = {
 
 export const world = (change: Partial<World> = {}): World => ({
   now: Date.UTC(2026, 8, 1, 8),
+  watchedMs: Infinity,
   timing: timing(),
   cluster,
   machines: [],

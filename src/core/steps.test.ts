@@ -159,6 +159,7 @@ describe('an act', () => {
     expect(next(steps, { step: 'a' })).toMatchObject({ is: 'hold', since: NOW, forMs: 2000 })
     expect(next(steps, { step: 'a', stableSince: at(1) })).toMatchObject({ is: 'hold', since: NOW - 1000, forMs: 1000 })
     expect(next(steps, { step: 'a', stableSince: at(2) })).toMatchObject({ is: 'act' })
+    expect(next(steps, { step: 'a', stableSince: at(2) }, { watchedMs: 0 })).toMatchObject({ is: 'hold', forMs: 2000 })
   })
 })
 
@@ -169,6 +170,28 @@ describe('what has to hold for a while', () => {
     expect(next(steps, { step: 'a' })).toMatchObject({ is: 'hold', since: NOW })
     expect(next(steps, { step: 'a', stableSince: at(19) })).toMatchObject({ is: 'hold', forMs: 1000 })
     expect(next(steps, { step: 'a', stableSince: at(20) })).toEqual({ is: 'done' })
+  })
+
+  it('is looked at often meanwhile, so that what happens in between is seen', () => {
+    expect(next(steps, { step: 'a', stableSince: at(0) })).toMatchObject({ is: 'hold', forMs: 2000 })
+    const soak = [step({ name: 'a', done: YES, stableMs: () => 3_600_000, acts: false })]
+    expect(next(soak, { step: 'a', stableSince: at(60) })).toMatchObject({ is: 'hold', forMs: 15_000 })
+  })
+
+  it('counts only what is in sight: a look right after a blind time is the first one', () => {
+    expect(next(steps, { step: 'a', stableSince: at(60) }, { watchedMs: 0 })).toMatchObject({
+      is: 'hold',
+      since: NOW - 60_000,
+      forMs: 2000,
+    })
+    expect(next(steps, { step: 'a', stableSince: at(60) }, { watchedMs: 19_500 })).toMatchObject({ is: 'hold', forMs: 500 })
+    expect(next(steps, { step: 'a', stableSince: at(60) }, { watchedMs: 20_000 })).toEqual({ is: 'done' })
+  })
+
+  it('does not begin a long time anew for each moment in which nothing was seen; its end has to be in sight', () => {
+    const soak = [step({ name: 'a', done: YES, stableMs: () => 3_600_000, acts: false })]
+    expect(next(soak, { step: 'a', stableSince: at(3600) }, { watchedMs: 19_000 })).toMatchObject({ is: 'hold', forMs: 1000 })
+    expect(next(soak, { step: 'a', stableSince: at(3600) }, { watchedMs: 20_000 })).toEqual({ is: 'done' })
   })
 
   it('need not hold anew once a later step is the recorded one', () => {

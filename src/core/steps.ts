@@ -64,18 +64,26 @@ export const nextStep = (all: readonly Step[], view: View): Next => {
 
 const unknownOf = (view: View, needs: Step['needs']): readonly Need[] => (needs?.(view) ?? []).filter(n => !isKnown(view.world.facts, n))
 
-/** What has to hold for a while: undefined once it has, seen at two times that far apart. */
+/** So many looks fall into the time for which something has to hold, where they need not follow faster than the world is asked anyway. */
+const LOOKS = 10
+
+/**
+ * What has to hold for a while: undefined once it has, at looks of which none is missing. Right after a time in which nothing could be seen the shadows
+ * of what was before may still stand there, so the end of that while has to be in sight without a gap.
+ */
 const stability = (step: Step, { target, world }: View, stableMs: number | undefined, what: string): Next | undefined => {
   if (stableMs === undefined) return undefined
-  const since = target.stableSince === undefined ? world.now : ms(target.stableSince)
-  const left = since + stableMs - world.now
+  const { now, watchedMs, timing } = world
+  const since = target.stableSince === undefined ? now : ms(target.stableSince)
+  const left = Math.max(since + stableMs - now, Math.min(stableMs, timing.etcdStableMs) - watchedMs)
+  const soon = Math.max(timing.pollMs, Math.min(stableMs / LOOKS, timing.idleMs))
   if (target.stableSince !== undefined && left <= 0) return undefined
   return {
     is: 'hold',
     step,
     since,
     why: `${step.name}: ${what}; confirming${stableMs < 1000 ? '' : ` for ${formatDuration(stableMs)}`}`,
-    forMs: Math.max(left, 1),
+    forMs: Math.max(1, Math.min(left, soon)),
   }
 }
 

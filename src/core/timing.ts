@@ -4,7 +4,7 @@ export type Timing = {
   readonly pollMs: number
   /** Between two looks at something that changes slowly, or that a watch tells us about anyway. */
   readonly idleMs: number
-  /** etcd must pass its gate twice this far apart before the next machine is touched: longer than one health period (20 s) of Talos. */
+  /** etcd must pass its gate for so long, in sight, before the next machine is touched: longer than one health period (20 s) of Talos. */
   readonly etcdStableMs: number
   /** Two samples of etcd's lag before a disruptive call. */
   readonly etcdSampleMs: number

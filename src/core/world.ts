@@ -1,6 +1,6 @@
 import type { MachineState, TalosOperation, Target } from '../api/talos-operation.ts'
 import { ANNOTATION } from '../api/names.ts'
-import type { TalosCluster } from '../api/talos-cluster.ts'
+import type { ObjectRef, TalosCluster } from '../api/talos-cluster.ts'
 import type { TalosMachine } from '../api/talos-machine.ts'
 import type { Lease } from '../ports/home.ts'
 import type { Result } from '../ports/fault.ts'
@@ -20,6 +20,8 @@ export type Need =
   | { readonly what: 'service'; readonly name: string; readonly service: string }
   /** What answers in maintenance mode at the address of the machine. */
   | { readonly what: 'maintenance'; readonly name: string }
+  /** Any object of the managed cluster. */
+  | { readonly what: 'object'; readonly ref: ObjectRef }
 
 /** A long act that runs beside the queue, and what it said last. Only for messages: nothing is decided on it but not to start it twice. */
 export type RunningAct = { readonly target: string; readonly step: string; readonly progress: string }
@@ -34,6 +36,8 @@ export type Facts = {
   /** By `MACHINE/SERVICE`; undefined where the machine has no such service. */
   readonly services: Readonly<Record<string, Result<ServiceFacts | undefined>>>
   readonly maintenance: Readonly<Record<string, Result<{ readonly uuid: string }>>>
+  /** Any objects, by `objectKey`, as the API server has them. */
+  readonly objects: Readonly<Record<string, Result<Readonly<Record<string, unknown>>>>>
   readonly budgets: Result<readonly BudgetFacts[]> | undefined
   readonly addons: Result<ClusterAddons> | undefined
   /** The version of the managed cluster's API server. */
@@ -48,6 +52,7 @@ export const NO_FACTS: Facts = {
   volumes: {},
   services: {},
   maintenance: {},
+  objects: {},
   budgets: undefined,
   addons: undefined,
   kubernetes: undefined,
@@ -56,6 +61,11 @@ export const NO_FACTS: Facts = {
 /** One frozen picture of everything that a decision may depend on, `now` included. */
 export type World = {
   readonly now: number
+  /**
+   * For how long the operation has been in sight, milliseconds of a clock that nobody sets: 0 at the first look of a process, and at the first after one
+   * that failed, or whose outcome could not be written.
+   */
+  readonly watchedMs: number
   readonly timing: Timing
   readonly cluster: TalosCluster
   readonly machines: readonly TalosMachine[]
@@ -81,6 +91,8 @@ export const isKnown = (facts: Facts, need: Need): boolean => {
       return serviceKey(need) in facts.services
     case 'maintenance':
       return need.name in facts.maintenance
+    case 'object':
+      return objectKey(need.ref) in facts.objects
     case 'etcd':
     case 'nodes':
     case 'budgets':
@@ -91,6 +103,8 @@ export const isKnown = (facts: Facts, need: Need): boolean => {
 }
 
 export const serviceKey = ({ name, service }: { readonly name: string; readonly service: string }): string => `${name}/${service}`
+
+export const objectKey = ({ apiVersion, kind, namespace = '', name }: ObjectRef): string => `${apiVersion}/${kind} ${namespace}/${name}`
 
 /** A step forgot to declare a need. That is a fault of ours, not of the world. */
 const undeclared = (what: string): never => {
@@ -108,6 +122,8 @@ export const serviceFacts = (world: World, name: string, service: string): Resul
   world.facts.services[serviceKey({ name, service })] ?? undeclared(`service ${service} of ${name}`)
 export const maintenanceFacts = (world: World, name: string): Result<{ readonly uuid: string }> =>
   world.facts.maintenance[name] ?? undeclared(`maintenance of ${name}`)
+export const objectFacts = (world: World, ref: ObjectRef): Result<Readonly<Record<string, unknown>>> =>
+  world.facts.objects[objectKey(ref)] ?? undeclared(`${ref.kind} ${ref.name}`)
 export const budgetFacts = (world: World): Result<readonly BudgetFacts[]> => world.facts.budgets ?? undeclared('budgets')
 
 /**

@@ -15,6 +15,7 @@ import type { Next, Queue } from './queue.ts'
 import { createQueue } from './queue.ts'
 import { rememberWrites } from './own-writes.ts'
 import { reconcile } from './reconcile.ts'
+import { createSight } from './sight.ts'
 
 export type ControllerOptions = {
   readonly home: Home
@@ -100,6 +101,8 @@ export const startController = (options: ControllerOptions): Controller => {
     // Of this term alone: at its start everything is looked at, whoever wrote it. A pass that outlives its leadership writes nothing more.
     const own = rememberWrites(fenced(options.home, leader.isLeading))
     const { home } = own
+    const waits = timing(pace)
+    const sight = createSight({ clock, longestGapMs: 2 * waits.idleMs })
     let isOver = false
     const isLeading = (): boolean => !isOver && leader.isLeading()
 
@@ -112,7 +115,9 @@ export const startController = (options: ControllerOptions): Controller => {
         case 'waiters':
           return wakeWaiters(namespace)
         default:
-          return reconcile({ home, connections, clock, timing: timing(pace), self, kinds, longActs, watches, log, isLeading, wake }, object)
+          return sight.look(key, watchedMs =>
+            reconcile({ home, connections, clock, timing: waits, self, watchedMs, kinds, longActs, watches, log, isLeading, wake }, object),
+          )
       }
     }
 

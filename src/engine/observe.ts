@@ -4,7 +4,7 @@ import type { TalosMachine } from '../api/talos-machine.ts'
 import { holderNamed, isHeldBy } from '../core/lock-claim.ts'
 import type { Timing } from '../core/timing.ts'
 import type { Facts, Need, RunningAct, World } from '../core/world.ts'
-import { NO_FACTS, isKnown, serviceKey } from '../core/world.ts'
+import { NO_FACTS, isKnown, objectKey, serviceKey } from '../core/world.ts'
 import type { Clock } from '../ports/clock.ts'
 import type { Connections } from '../ports/connections.ts'
 import type { Result } from '../ports/fault.ts'
@@ -20,6 +20,8 @@ export type Observer = {
   readonly clock: Clock
   readonly timing: Timing
   readonly self: World['self']
+  /** For how long the operation has been in sight; 0 where nobody has looked at it before. */
+  readonly watchedMs?: number
 }
 
 /** The world without facts: what lives at home, and the time. */
@@ -29,7 +31,7 @@ export const observe = async (
   cluster: TalosCluster,
   running: readonly RunningAct[],
 ): Promise<Result<World>> => {
-  const { home, clock, timing, self } = observer
+  const { home, clock, timing, self, watchedMs = 0 } = observer
   const { namespace } = operation.metadata
   const [machines, lock] = await Promise.all([
     home.machines({ namespace, name: cluster.metadata.name }),
@@ -45,6 +47,7 @@ export const observe = async (
   if (!fresh.ok) return fresh
   return ok({
     now: clock.now(),
+    watchedMs,
     timing,
     cluster: fresh.value.cluster,
     machines: fresh.value.machines.toSorted(controlPlanesFirst),
@@ -118,6 +121,8 @@ const readFacts = async (
       const machine = machines.find(m => m.metadata.name === need.name)
       return { maintenance: { [need.name]: machine ? await withPort(talos, t => t.maintenance(machine.spec.address)) : gone(need.name) } }
     }
+    case 'object':
+      return { objects: { [objectKey(need.ref)]: await withPort(kube, k => k.object(need.ref)) } }
     case 'etcd': {
       const controlPlanes = machines.filter(m => m.spec.role === 'controlplane')
       const views = await Promise.all(
@@ -153,4 +158,5 @@ const merged = (facts: Facts, more: Partial<Facts>): Facts => ({
   volumes: { ...facts.volumes, ...more.volumes },
   services: { ...facts.services, ...more.services },
   maintenance: { ...facts.maintenance, ...more.maintenance },
+  objects: { ...facts.objects, ...more.objects },
 })

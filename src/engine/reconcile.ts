@@ -38,7 +38,7 @@ export type Reconciler = Observer & {
 const AGAIN: Next = { againMs: 0 }
 const BACK_OFF: Next = { failed: true }
 /** Somebody else wrote in between. Soon, but not as fast as one can: where somebody writes all the time, that would never end. */
-const AFRESH: Next = { againMs: 200 }
+const AFRESH: Next = { againMs: 200, lost: true }
 
 /** One pass: observe, decide, record the intention, act, record the outcome, and say when to look again. */
 export const reconcile = async (engine: Reconciler, key: Key): Promise<Next> => {

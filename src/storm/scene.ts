@@ -34,7 +34,7 @@ export type Scene = {
   readonly lock: () => LockState
   /** Who the Lease of the leaders names. */
   readonly leader: () => string
-  /** How often that name has changed. */
+  /** How many terms of leadership have begun: by another, or by the same after a time in which it could not renew its Lease. */
   readonly terms: () => number
   /** The open target of an operation that a machine is. */
   readonly openOn: (machine: Machine) => { readonly operation: TalosOperation; readonly target: Target } | undefined
@@ -56,6 +56,9 @@ const ACTS: Readonly<Record<string, string>> = {
   defragment: 'etcd-defragmented',
 }
 const WORDS = new Map(Object.entries(ACTS).map(([call, word]) => [word, call]))
+
+/** Whoever has not renewed the Lease of the leaders for so long has stood down, and may lead anew. */
+const STANDS_DOWN_MS = 10_000
 
 const lockOf = (lease: KubeObject | undefined): LockState => ({
   holder: (lease?.['spec'] as { holderIdentity?: string } | undefined)?.holderIdentity ?? '',
@@ -88,6 +91,7 @@ export const watchScene = (stage: Stage): Scene => {
   const pending = new Map<string, PortCall>()
   const away = new Map<string, number>()
   let terms = 0
+  let renewedAt = schedule.now()
   const controlPlanes = world.machines.filter(m => m.role === 'controlplane')
 
   const look = (): void => {
@@ -129,7 +133,10 @@ export const watchScene = (stage: Stage): Scene => {
   store.watch(RESOURCE.leases, undefined, event => {
     const before = lockOf(event.previous)
     const after = event.type === 'DELETED' ? lockOf(undefined) : lockOf(event.object)
-    if (event.object.metadata.name === LEADER_LEASE && before.holder !== after.holder) terms++
+    if (event.object.metadata.name === LEADER_LEASE) {
+      if (before.holder !== after.holder || schedule.now() - renewedAt >= STANDS_DOWN_MS) terms++
+      renewedAt = schedule.now()
+    }
     if (event.object.metadata.name !== leaseName(CLUSTER)) return
     for (const tell of locks) tell(before, after, stage.isByHand())
   })

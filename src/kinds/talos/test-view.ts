@@ -227,6 +227,7 @@ export const given = (over: Given = {}): View => {
   }
   const world: World = {
     now: NOW,
+    watchedMs: Infinity,
     timing: timing(),
     cluster,
     machines: present.map(machine).map(over.machines ?? (m => m)),
