@@ -34,6 +34,7 @@ export const REASONS = {
   WrongCluster: 'The object, credential or snapshot belongs to another cluster.',
   RestoreFailed: 'etcd could not be restored.',
   RotationUnverified: 'A stage of a rotation could not be proven on every machine.',
+  HealthGateTimeout: 'A health gate of the cluster did not hold within its timeout, so the next machine was not begun.',
   CredentialRejected: 'The Talos or Kubernetes API refused our credential.',
   PermissionDenied: 'Our credential is valid but its roles do not allow a call that the operation needs.',
   UnfinishedOperation: 'An earlier operation left a machine half done. It has to be finished or undone first.',

@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import type { Metadata, ResourceDefinition } from './schema.ts'
-import { conditions, duration, int32, int64, objectName, text, timestamp } from './schema.ts'
+import { conditions, duration, int32, int64, limit, matching, objectName, text, timestamp } from './schema.ts'
 
 const secretKey = (what: string, key: string) =>
   z.object({
@@ -14,6 +14,43 @@ export const maintenanceWindow = z.object({
   timeZone: text(64).default('UTC').meta({ description: 'An IANA time zone, for example Europe/Berlin.' }),
 })
 export type MaintenanceWindow = z.infer<typeof maintenanceWindow>
+
+/** Any object of the managed cluster, but no Secret: what an expression sees of it is shown in status. */
+const objectRef = z.object({
+  apiVersion: matching(317, '^([a-z0-9.-]+/)?v[a-z0-9]+$', 'must be an API version, for example v1 or ceph.rook.io/v1').meta({
+    description: 'Its API version, for example v1 or ceph.rook.io/v1.',
+  }),
+  kind: matching(63, '^[A-Z][A-Za-z0-9]*$', 'must be a kind, for example CephCluster').meta({
+    description: 'Its kind, for example CephCluster.',
+  }),
+  namespace: objectName().optional().meta({ description: 'Its namespace; absent where the type has none.' }),
+  name: objectName().meta({ description: 'Its name.' }),
+})
+export type ObjectRef = z.infer<typeof objectRef>
+
+export const healthGate = z.object({
+  name: matching(63, '^[a-z0-9]([-a-z0-9]*[a-z0-9])?$', 'must be lower-case letters, digits and -').meta({
+    description: 'What the gate is called in messages.',
+  }),
+  objectRef: objectRef.meta({
+    description: 'The object that is asked. It is read with the rights that Ichor has in the cluster.',
+    'x-kubernetes-validations': [
+      {
+        rule: "!(self.apiVersion == 'v1' && self.kind == 'Secret')",
+        message: 'a gate cannot look at a Secret: what it sees is shown in status',
+      },
+    ],
+  }),
+  expr: text(2048).min(1).meta({
+    description:
+      'What must be true, in CEL. object (or self) is the object, status is its status. Only true lets the next machine begin; false, an error, a missing field and a missing object do not.',
+  }),
+  stableFor: duration().default('1m').meta({ description: 'How long it must have been true without a gap.' }),
+  timeout: limit().optional().meta({
+    description: 'How long an operation waits for it before it is Paused with HealthGateTimeout. Absent: as long as it takes.',
+  }),
+})
+export type HealthGate = z.infer<typeof healthGate>
 
 const spec = z
   .object({
@@ -32,6 +69,16 @@ const spec = z
       .max(16)
       .optional()
       .meta({ description: 'Outside these windows nothing new is begun; what is open is carried to its end. Absent: always open.' }),
+    healthGates: z
+      .array(healthGate)
+      .max(16)
+      .optional()
+      .meta({
+        description:
+          'What must hold before any operation begins a machine, the first and each that follows. A machine that is open is never held up.',
+        'x-kubernetes-list-type': 'map',
+        'x-kubernetes-list-map-keys': ['name'],
+      }),
   })
   .meta({ description: 'How to reach the cluster, and when it may be worked on.' })
 

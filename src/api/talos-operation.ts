@@ -170,6 +170,18 @@ export const target = z.object({
 export type Target = z.infer<typeof target>
 export type MachineState = z.infer<typeof machineState>
 
+const gateState = z.object({
+  name: text(63).meta({ description: 'The gate.' }),
+  generation: int64().meta({ description: 'The generation of the TalosCluster whose gate it is: one that was changed begins anew.' }),
+  waitingSince: timestamp()
+    .optional()
+    .meta({ description: 'Since when nothing but the gates holds up the next machine; absent while others are at work.' }),
+  holdsSince: timestamp().optional().meta({ description: 'Since when it has held without a gap; absent while it does not hold.' }),
+  seenAt: timestamp().meta({ description: 'When it was seen so last, to a few seconds.' }),
+  seen: text(512).meta({ description: 'What was seen in the object, or why it does not hold.' }),
+})
+export type GateState = z.infer<typeof gateState>
+
 const reason = () => z.enum(REASON_NAMES)
 
 export const operationStatus = z
@@ -218,6 +230,15 @@ export const operationStatus = z
       })
       .optional()
       .meta({ description: 'The wait that holds it up, if any.' }),
+    gates: z
+      .array(gateState)
+      .max(16)
+      .optional()
+      .meta({
+        description: 'The health gates of the cluster as they were seen, while the next machine waits for them.',
+        'x-kubernetes-list-type': 'map',
+        'x-kubernetes-list-map-keys': ['name'],
+      }),
     preflight: z
       .object({
         checkedAt: timestamp().meta({ description: 'When the checks ran last.' }),

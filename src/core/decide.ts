@@ -5,6 +5,7 @@ import { durationMs } from '../api/duration.ts'
 import { closing } from './closing.ts'
 import type { Decision, Told } from './decision.ts'
 import { LONGEST_REST_MS, doneOf, hasFinalizer, holdsLock, isUntouched, look, record, rest } from './decision.ts'
+import { gateNeeds, gateNotes, gateRefusals } from './health-gates.ts'
 import type { Kind } from './kind.ts'
 import * as ledger from './ledger.ts'
 import { claim, isConfirmed } from './lock-claim.ts'
@@ -202,10 +203,14 @@ const waitToStart = (operation: TalosOperation, world: World, message: string, u
 
 /** Runs the checks and writes what they found. Standing refusals end the attempt; nothing was touched and no lock is kept. */
 const check = (kind: Kind, operation: TalosOperation, world: World): Decision => {
-  const missing = look(world, kind.checkNeeds(operation, world))
+  const missing = look(world, [...kind.checkNeeds(operation, world), ...gateNeeds(world)])
   if (missing) return missing
   const found = kind.checks(operation, world)
-  const checked = { ...found, refusals: [...found.refusals, ...unfinishedByOthers(operation, world), ...repeated(kind, operation, world)] }
+  const checked = {
+    ...found,
+    refusals: [...found.refusals, ...gateRefusals(world), ...unfinishedByOthers(operation, world), ...repeated(kind, operation, world)],
+    notes: [...found.notes, ...gateNotes(world)],
+  }
   const status = ledger.checked(operation.status, world.now, checked, {
     override: operation.spec.override,
     underLock: holdsLock(operation, world),

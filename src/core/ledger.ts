@@ -1,4 +1,5 @@
-import type { Condition, OperationStatus, Receipt, RecordedRefusal, TalosOperation, Target } from '../api/talos-operation.ts'
+import type { Condition, GateState, OperationStatus, Receipt, RecordedRefusal, TalosOperation, Target } from '../api/talos-operation.ts'
+import { formatDuration } from '../api/duration.ts'
 import type { TargetPhase } from '../api/phases.ts'
 import { isFinished, TARGET_PHASES } from '../api/phases.ts'
 import type { Reason } from '../api/reasons.ts'
@@ -79,7 +80,7 @@ export const standingRefusals = (status: OperationStatus): readonly RecordedRefu
   status.preflight?.refusals.filter(r => !r.overridden) ?? []
 
 const paused = (status: OperationStatus, reason: Reason | undefined, message: string): OperationStatus => ({
-  ...without(status, 'failureReason', 'waiting'),
+  ...without(status, 'failureReason', 'waiting', 'gates'),
   phase: 'Paused',
   ...(reason ? { failureReason: reason } : {}),
   message: long(message),
@@ -183,7 +184,7 @@ export const opened = (
   )
 
 const running = (status: OperationStatus, now: number, history: string): OperationStatus =>
-  told({ ...without(status, 'failureReason', 'waiting'), phase: 'Running' }, now, history)
+  told({ ...without(status, 'failureReason', 'waiting', 'gates'), phase: 'Running' }, now, history)
 
 /** A step becomes current: its clock starts, acted or not. */
 export const entered = (status: OperationStatus, now: number, name: string, step: Step): OperationStatus =>
@@ -280,6 +281,28 @@ export const notYet = (status: OperationStatus, now: number, name: string, messa
     message,
     until,
   )
+
+/**
+ * The next machine waits for gates of the cluster. How long it has been waiting is told to the minute, so that a wait of hours is not a write every few
+ * seconds.
+ */
+export const atGates = (
+  status: OperationStatus,
+  now: number,
+  target: Target,
+  gates: { readonly what: string; readonly since: number; readonly until: number | undefined; readonly states: readonly GateState[] },
+): OperationStatus => {
+  const next = `${displayName(target)} is next`
+  const minutes = Math.floor((now - gates.since) / 60_000)
+  const message = `waiting for ${gates.what}${minutes > 0 ? ` ${formatDuration(minutes * 60_000)}` : ''}; ${next}`
+  const wait = {
+    for: short(`${gates.what}; ${next}`),
+    since: iso(gates.since),
+    ...(gates.until === undefined ? {} : { until: iso(gates.until) }),
+  }
+  const turned = withTarget(status, target.name, t => without(t, 'stepStartedAt'))
+  return { ...going(turned, message, wait), gates: [...gates.states] }
+}
 
 /** What matters only until a machine is done. With many machines it would be most of the status. */
 const settled = (target: Target): Target => without(target, 'receipts', 'committed', 'goal')
@@ -392,7 +415,7 @@ export const uncheck = (status: OperationStatus, now: number): OperationStatus =
 export const completed = (status: OperationStatus, now: number, message: string): OperationStatus =>
   told(
     {
-      ...without(status, 'failureReason', 'waiting', 'lock', 'stage'),
+      ...without(status, 'failureReason', 'waiting', 'gates', 'lock', 'stage'),
       phase: 'Completed',
       completedAt: iso(now),
       message,
@@ -404,7 +427,7 @@ export const completed = (status: OperationStatus, now: number, message: string)
 
 export const cancelled = (status: OperationStatus, now: number, message: string): OperationStatus =>
   told(
-    { ...without(status, 'failureReason', 'waiting', 'lock', 'stage'), phase: 'Cancelled', completedAt: iso(now), message },
+    { ...without(status, 'failureReason', 'waiting', 'gates', 'lock', 'stage'), phase: 'Cancelled', completedAt: iso(now), message },
     now,
     message,
   )

@@ -4,6 +4,7 @@ import { formatDuration } from '../api/duration.ts'
 import { advance, failure, targetNeeds } from './advance.ts'
 import type { Decision, Told } from './decision.ts'
 import { LONGEST_REST_MS, hasFinalizer, isUntouched, look, record } from './decision.ts'
+import { gateNeeds, gatesNow } from './health-gates.ts'
 import type { Kind, Stage } from './kind.ts'
 import * as ledger from './ledger.ts'
 import { nextStage, stageOf } from './stages.ts'
@@ -30,7 +31,10 @@ export const rollingOut = (kind: Kind, operation: TalosOperation, world: World):
   const next = openNext(stage, gathered, world)
   if (next?.do === 'wait' && open.length === 0 && isUntouched(operation)) return { do: 'drop-finalizer' }
   if (next && (next.do !== 'wait' || open.length === 0)) return next
-  return open.length > 0 ? { do: 'wait', status: gathered.status, forMs } : finish(kind, stage, operation, world)
+  if (open.length === 0) return finish(kind, stage, operation, world)
+  // The next machine is not told of while others are at work, but what its gates are seen to be must not be forgotten.
+  const gates = next?.status.gates
+  return { do: 'wait', status: gates ? { ...gathered.status, gates } : gathered.status, forMs: Math.min(forMs, next?.forMs ?? Infinity) }
 }
 
 /** How long a machine whose turn has come may be unable to begin. */
@@ -96,6 +100,11 @@ const openNext = (stage: Stage, operation: TalosOperation, world: World): Decisi
   if (!facts.ok) return holdFor('MachineUnreachable', `${displayName(target)} does not answer: ${facts.fault.message}`)
   const nodes = nodeFacts(world)
   if (!nodes.ok) return hold(`the Kubernetes API does not answer: ${nodes.fault.message}`, world.timing.pollMs)
+  const unseenGates = look(world, gateNeeds(world))
+  if (unseenGates) return unseenGates
+  const gates = gatesNow(operation.status, world)
+  if (gates.are === 'late') return failure(view, 'HealthGateTimeout', `${displayName(target)} is next, but ${gates.message}.`)
+  if (gates.are === 'closed') return { do: 'wait', status: ledger.atGates(operation.status, world.now, target, gates), forMs: gates.forMs }
   const before = stateOf(facts.value, nodeOf(nodes.value, facts.value.nodename), operation.metadata.uid)
   return record(operation, ledger.opened(operation.status, world.now, target.name, before, opening.open.goal), {
     type: 'Normal',

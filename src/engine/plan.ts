@@ -1,6 +1,7 @@
 import type { OperationSpec, TalosOperation } from '../api/talos-operation.ts'
 import { operationHolder } from '../api/names.ts'
 import { targetNeeds } from '../core/advance.ts'
+import { gateNeeds, gateNotes, gateRefusals } from '../core/health-gates.ts'
 import type { Candidate, Checked, Kind, PlannedMachine, Refusal } from '../core/kind.ts'
 import { stagesOf } from '../core/stages.ts'
 import { repeated } from '../core/repeated.ts'
@@ -76,8 +77,8 @@ export const planOperation = async (
     cluster: spec.clusterRef.name,
     kind: kind.name,
     found: checked.found,
-    refusals: [...checked.refusals, ...unfinishedByOthers(operation, world), ...repeated(kind, operation, world)],
-    notes: checked.notes,
+    refusals: [...checked.refusals, ...gateRefusals(world), ...unfinishedByOthers(operation, world), ...repeated(kind, operation, world)],
+    notes: [...checked.notes, ...gateNotes(world)],
     order,
     ...(lock && lock.holder !== '' && lock.holder !== operationHolder(namespace, name) ? { holder: lock.holder } : {}),
   })
@@ -85,6 +86,7 @@ export const planOperation = async (
 
 const needs = (kind: Kind, operation: TalosOperation, world: World): readonly Need[] => [
   ...kind.checkNeeds(operation, world),
+  ...gateNeeds(world),
   ...stagesOf(kind, operation).flatMap(stage => stage.orderNeeds(operation, world)),
 ]
 

@@ -1,3 +1,4 @@
+import type { ObjectRef } from '../api/talos-cluster.ts'
 import type { LabelSelector } from '../api/talos-operation.ts'
 import type { Result } from './fault.ts'
 
@@ -73,6 +74,11 @@ export type Kube = {
   /** Names of VolumeAttachments of the node. */
   readonly volumeAttachments: (node: string) => Promise<Result<readonly string[]>>
   readonly addons: () => Promise<Result<ClusterAddons>>
+  /**
+   * Any object, as the server has it now and never out of a cache. `unsupported` where it serves no such type, `invalid` where the reference has a
+   * namespace too many or too few.
+   */
+  readonly object: (ref: ObjectRef) => Promise<Result<Readonly<Record<string, unknown>>>>
 
   /** Makes the node unschedulable and marks the cordon as ours; `conflict` when the Node changed since it was read. */
   readonly cordon: (node: NodeFacts, operationUid: string) => Promise<Result<void>>

@@ -14,6 +14,7 @@ export const RESOURCE = {
   budgets: 'poddisruptionbudgets.policy',
   attachments: 'volumeattachments.storage.k8s.io',
   leases: 'leases.coordination.k8s.io',
+  definitions: 'customresourcedefinitions.apiextensions.k8s.io',
 } as const
 
 /** To the second, as Kubernetes writes times. */

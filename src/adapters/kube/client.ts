@@ -30,6 +30,8 @@ export type Table = {
   readonly rows: readonly { readonly cells: readonly unknown[]; readonly object: KubeObject }[]
 }
 
+export type ServedType = { readonly resource: Resource; readonly namespaced: boolean }
+
 /** How writes name their author in `metadata.managedFields`. */
 export type WriteOptions = CallOptions & { readonly fieldManager?: string; readonly dryRun?: boolean }
 
@@ -66,6 +68,8 @@ export type KubeClient = {
   readonly version: () => Promise<ApiResult<string>>
   /** All that it serves: `v1`, `apps/v1`, … */
   readonly apiVersions: () => Promise<ApiResult<readonly string[]>>
+  /** The type of that kind, found by discovery; undefined where it is not served. */
+  readonly typeOf: (group: string, version: string, kind: string) => Promise<ApiResult<ServedType | undefined>>
   /** Whether it serves that very type. */
   readonly serves: (resource: Resource) => Promise<ApiResult<boolean>>
 }
@@ -122,6 +126,15 @@ export const kubeClient = (transport: Transport, defaults: { readonly fieldManag
     fieldManager: fieldManager ?? defaults.fieldManager,
     dryRun: dryRun ? 'All' : undefined,
   })
+
+  /** What discovery tells of a group and version; nothing where it is not served. */
+  const served = async (resource: Pick<Resource, 'group' | 'version'>): Promise<ApiResult<readonly Json[]>> => {
+    const path = resource.group === '' ? `/api/${resource.version}` : `/apis/${groupVersion(resource)}`
+    const what = `the types of ${groupVersion(resource)}`
+    const answer = await transport.send({ verb: 'get', method: 'GET', path, resource: 'apis', what })
+    if (!answer.ok) return answer.fault.code === 404 ? { ok: true, value: [] } : answer
+    return { ok: true, value: list(record(answer.value)['resources']).map(record) }
+  }
 
   const page: KubeClient['page'] = async (resource, options, limit, next) => {
     const { labelSelector, fieldSelector, namespace, signal } = options
@@ -291,17 +304,20 @@ export const kubeClient = (transport: Transport, defaults: { readonly fieldManag
       )
       return { ok: true, value: [...list(record(core.value)['versions']).map(text), ...named] }
     },
+    typeOf: async (group, version, kind) => {
+      const types = await served({ group, version })
+      if (!types.ok) return types
+      // A subresource has the kind of what it takes, for example Scale.
+      const type = types.value.find(one => one['kind'] === kind && !text(one['name']).includes('/'))
+      if (!type) return { ok: true, value: undefined }
+      return {
+        ok: true,
+        value: { resource: { group, version, kind, plural: text(type['name']) }, namespaced: type['namespaced'] === true },
+      }
+    },
     serves: async resource => {
-      const path = resource.group === '' ? `/api/${resource.version}` : `/apis/${groupVersion(resource)}`
-      const answer = await transport.send({
-        verb: 'get',
-        method: 'GET',
-        path,
-        resource: 'apis',
-        what: `the types of ${groupVersion(resource)}`,
-      })
-      if (!answer.ok) return answer.fault.code === 404 ? { ok: true, value: false } : answer
-      return { ok: true, value: list(record(answer.value)['resources']).some(one => text(record(one)['name']) === resource.plural) }
+      const types = await served(resource)
+      return types.ok ? { ok: true, value: types.value.some(one => text(one['name']) === resource.plural) } : types
     },
   }
 }

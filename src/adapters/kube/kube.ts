@@ -8,6 +8,7 @@ import { budgetOf, nodeOf, podOf, tagVersion } from './facts.ts'
 import type { Json } from './json.ts'
 import { at, deepFreeze, list, record, text, texts } from './json.ts'
 import type { Resource } from './resource.ts'
+import { anyObject } from './any-object.ts'
 import { RESOURCE } from './resource.ts'
 
 const SYSTEM = 'kube-system'
@@ -53,6 +54,8 @@ export const openKube = (client: KubeClient): Kube => {
     }
   }
 
+  const object = anyObject(client)
+
   return {
     version: () => client.version(),
     nodes: () => all(RESOURCE.node, nodeOf),
@@ -75,6 +78,8 @@ export const openKube = (client: KubeClient): Kube => {
       const proxy = await optional(client.get(RESOURCE.daemonSet, { namespace: SYSTEM, name: 'kube-proxy' }))
       return proxy.ok ? { ok: true, value: deepFreeze({ cilium: found.value, kubeProxy: proxy.value !== undefined }) } : proxy
     },
+
+    object,
 
     cordon: (node, operationUid) => patchNode(node, { [ANNOTATION.cordonedBy]: operationUid }, { unschedulable: true }),
     uncordon: node => patchNode(node, { [ANNOTATION.cordonedBy]: null }, { unschedulable: null }),

@@ -40,7 +40,8 @@ export type Place = {
 }
 
 /** `v1`, `apps/v1`. */
-export const groupVersion = ({ group, version }: Resource): string => (group === '' ? version : `${group}/${version}`)
+export const groupVersion = ({ group, version }: Pick<Resource, 'group' | 'version'>): string =>
+  group === '' ? version : `${group}/${version}`
 
 export const pathOf = (resource: Resource, { namespace, name, subresource }: Place): string => {
   const parts = [

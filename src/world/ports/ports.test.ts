@@ -368,3 +368,39 @@ describe('calls', () => {
     expect(world.calls.counts().get('talos.machine')).toBe(2)
   })
 })
+
+describe('any object of the Kubernetes API', () => {
+  const main = { apiVersion: 'storage.example/v1', kind: 'StorageCluster', namespace: 'storage', name: 'main' }
+  const definition = {
+    apiVersion: 'apiextensions.k8s.io/v1',
+    kind: 'CustomResourceDefinition',
+    metadata: { name: 'storageclusters.storage.example' },
+    spec: {
+      group: 'storage.example',
+      scope: 'Namespaced',
+      names: { plural: 'storageclusters', kind: 'StorageCluster' },
+      versions: [{ name: 'v1', served: true }],
+    },
+  }
+
+  it('is there by its kind, once its type is served and it exists', async () => {
+    const { world, run, kube } = await open()
+    expect(await run(kube.object(main))).toMatchObject({ fault: { kind: 'unsupported' } })
+    world.store.create(RESOURCE.definitions, definition)
+    expect(await run(kube.object(main))).toMatchObject({ fault: { kind: 'notFound' } })
+    const { apiVersion, kind, ...metadata } = main
+    world.store.create('storageclusters.storage.example', { apiVersion, kind, metadata, status: { health: 'OK' } })
+    expect(value(await run(kube.object(main)))).toMatchObject({ status: { health: 'OK' } })
+    expect(await run(kube.object({ ...main, namespace: undefined }))).toMatchObject({ fault: { kind: 'invalid' } })
+    expect(value(await run(kube.object({ apiVersion: 'v1', kind: 'Node', name: 'wk-1' })))).toMatchObject({ kind: 'Node' })
+    expect(await run(kube.object({ apiVersion: 'v1', kind: 'Node', namespace: 'x', name: 'wk-1' }))).toMatchObject({
+      fault: { kind: 'invalid' },
+    })
+  })
+
+  it('cannot be read while the API is away', async () => {
+    const { world, run, kube } = await open()
+    world.faults.apiDownUntil = world.schedule.now() + 60_000
+    expect(await run(kube.object({ apiVersion: 'v1', kind: 'Node', name: 'wk-1' }))).toMatchObject({ fault: { kind: 'busy' } })
+  })
+})
