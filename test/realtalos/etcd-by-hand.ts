@@ -40,9 +40,19 @@ export async function fragment(): Promise<void> {
 
 export type Member = { readonly id: string; readonly size: number; readonly inUse: number; readonly leader: string }
 
-/** What `talosctl etcd status` says of each control plane, by address. */
-export async function members(of: readonly string[] = controlPlanes): Promise<Readonly<Record<string, Member>>> {
-  const table = await talos('-n', of.join(','), 'etcd', 'status')
+/** What `talosctl etcd status` says of each of these control planes, by address. It leaves out who does not answer at once, and that is asked again. */
+export const members = (of: readonly string[] = controlPlanes): Promise<Readonly<Record<string, Member>>> =>
+  vi.waitFor(
+    async () => {
+      const told = parsed(await talos('-n', of.join(','), 'etcd', 'status'))
+      const silent = of.filter(address => told[address] === undefined)
+      if (silent.length > 0) throw new Error(`etcd status says nothing of ${silent.join(', ')}`)
+      return told
+    },
+    { timeout: 60_000, interval: 1000 },
+  )
+
+function parsed(table: string): Readonly<Record<string, Member>> {
   const [, ...rows] = table.trim().split('\n')
   const bytes = (text: string): number => {
     const [, count = '', unit = ''] = /^([\d.]+) (\w+)/.exec(text) ?? []
