@@ -218,7 +218,7 @@ describe('what refuses an operation before it begins', () => {
       'a right that is missing',
       storage,
       fault('forbidden', 'cannot get resource "storageclusters"'),
-      'PermissionDenied',
+      'HealthGateUnreadable',
       'cannot get resource "storageclusters"',
     ],
   ])('%s', (_what, gate, seen, rule, message) => {

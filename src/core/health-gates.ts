@@ -55,7 +55,7 @@ const refusalOf = (gate: HealthGate, world: World): Refusal | undefined => {
     const { kind, message } = object.fault
     if (kind === 'unsupported' || kind === 'invalid') return refuse('HealthGateInvalid', `${where}: ${message}.`)
     if (kind !== 'forbidden') return undefined
-    return refuse('PermissionDenied', `${where}: ${message}. Allow Ichor to get objects of this type (docs/health-gates.md).`)
+    return refuse('HealthGateUnreadable', `${where}: ${message}. Allow Ichor to get objects of this type (docs/health-gates.md).`)
   }
   const answer = askExpression(expr, object.value)
   return answer.is === 'other'

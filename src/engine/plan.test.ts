@@ -5,12 +5,19 @@ import { restartKind } from '../storm/restart-kind.ts'
 import { restartStory } from '../storm/restart-story.ts'
 import { CLUSTER, NAMESPACE } from '../storm/story.ts'
 import { talosOperation } from '../api/talos-operation.ts'
+import type { HealthGate, TalosClusterSpec } from '../api/talos-cluster.ts'
+import { change } from '../world/objects.ts'
+import { ICHOR } from '../world/ports/home.ts'
 import { openPorts } from '../world/ports/open.ts'
 
-const plan = async (spec: object) => {
+const plan = async (spec: object, cluster: Partial<TalosClusterSpec> = {}) => {
   const story = await restartStory()
   story.restart('holder')
   await story.until('it holds the lock', () => story.open('holder').length > 0)
+  change(story.world.store, ICHOR.clusters, NAMESPACE, CLUSTER, object => ({
+    ...object,
+    spec: { ...(object['spec'] as object), ...cluster },
+  }))
   const before = story.world.store.list('talosoperations.ichor.maesh.dev').items.map(o => o.metadata.name)
   const definition = talosOperation([restartKind])
   const changes: string[] = []
@@ -45,6 +52,27 @@ describe('a plan', () => {
     expect(await plan({ restart: { forbidden: true } })).toMatchObject({
       ok: true,
       value: { refusals: [{ rule: 'Forbidden', overridable: true }] },
+    })
+  })
+
+  const gate: HealthGate = {
+    name: 'switch',
+    objectRef: { apiVersion: 'v1', kind: 'ConfigMap', namespace: 'default', name: 'hands-off' },
+    expr: 'object.data.maintenance == "allowed"',
+    stableFor: '1m',
+  }
+  it('says which health gate does not hold now, and refuses one that never can', async () => {
+    expect(await plan({}, { healthGates: [gate] })).toMatchObject({
+      ok: true,
+      value: {
+        refusals: [],
+        notes: ['Health gate switch does not hold now (ConfigMap default/hands-off does not exist); the next machine waits until it does.'],
+      },
+    })
+    const message = `Health gate switch of TalosCluster ${CLUSTER}: its expression cannot be read: line 1, column 13: found = but expecting end of input.`
+    expect(await plan({}, { healthGates: [{ ...gate, expr: 'object.data = 1' }] })).toMatchObject({
+      ok: true,
+      value: { refusals: [{ rule: 'HealthGateInvalid', message, overridable: false }], notes: [] },
     })
   })
 

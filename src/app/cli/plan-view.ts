@@ -76,7 +76,7 @@ const refusalText = (refusal: Plan['refusals'][number], override: boolean): stri
 const UNKNOWN = 'unknown'
 
 /** Rules about what can be reached from here; the controller may stand better. */
-const FROM_HERE = new Set(['MachineUnreachable', 'KubernetesUnreachable'])
+const FROM_HERE = new Set(['MachineUnreachable', 'KubernetesUnreachable', 'HealthGateUnreadable'])
 
 /** Whether the refusals may be due to the place where the plan was made. */
 export const mayDifferElsewhere = (plan: Plan): boolean => plan.refusals.every(({ rule }) => FROM_HERE.has(rule))
