@@ -72,6 +72,16 @@ const whenTimeIsSynced = (site: Site, machine: Machine, run: () => void): void =
   later(site, machine, site.durations.fixed(ASK_TIME_MS), () => whenTimeIsSynced(site, machine, run))
 }
 
+/** How often an etcd that ends at once is started again. */
+const RESTART_ETCD_MS = 5000
+
+/** As long as something keeps it from starting, it is tried again. */
+const startEtcdAtLast = (site: Site, machine: Machine): void => {
+  if (site.faults.of(machine).etcdNeverStarts)
+    later(site, machine, site.durations.fixed(RESTART_ETCD_MS), () => startEtcdAtLast(site, machine))
+  else later(site, machine, site.durations.draw('etcdStart'), () => startEtcd(site, machine))
+}
+
 /** Until there is a system disk, nothing of it can be mounted. */
 const whenInstalled = (site: Site, machine: Machine, run: () => void): void => {
   if (isInstalled(machine.disk)) return run()
@@ -95,7 +105,7 @@ const startBoot = (site: Site, machine: Machine): void => {
       if (machine.role !== 'controlplane') return
       startService(site, machine, 'trustd')
       setServiceState(site, machine, 'etcd', 'Preparing', 'Running pre state')
-      if (!site.faults.of(machine).etcdNeverStarts) later(site, machine, durations.draw('etcdStart'), () => startEtcd(site, machine))
+      startEtcdAtLast(site, machine)
     })
     const unsubscribe = site.listen(changed => {
       if (machine.life !== life) return unsubscribe()

@@ -1,3 +1,4 @@
+import type { DeprecatedApi } from '../ports/control-plane.ts'
 import type { Machine } from './machine.ts'
 
 export type InstallerFault = {
@@ -22,7 +23,7 @@ export type MachineFaults = {
   stopPodsMs: number | undefined
   /** The kubelet does not register with the API after a boot. */
   kubeletNeverRegisters: boolean
-  /** etcd of this machine does not start. */
+  /** etcd of this machine does not start at its boot, however often that is tried, until this ends. */
   etcdNeverStarts: boolean
   /** Every answer comes so much later, in milliseconds. */
   slowMs: number
@@ -47,6 +48,12 @@ export type Faults = {
   statusConflicts: number
   /** Budgets, `namespace/name`, that never allow a disruption, whatever their numbers say. */
   readonly closedBudgets: Set<string>
+  /** Bootstrap manifests, `Service kube-system/kube-dns`, that the API server does not take, and what it says. */
+  readonly refusedManifests: Map<string, string>
+  /** Images, or the ends of them, whose process ends at once, and what it writes before. */
+  readonly crashing: Map<string, string>
+  /** What the API server counts of APIs that a release does not serve any more. */
+  deprecatedApis: readonly DeprecatedApi[]
 }
 
 const fine = (): MachineFaults => ({
@@ -77,5 +84,8 @@ export const createFaults = (): Faults => {
     apiDownUntil: 0,
     statusConflicts: 0,
     closedBudgets: new Set(),
+    refusedManifests: new Map(),
+    crashing: new Map(),
+    deprecatedApis: [],
   }
 }

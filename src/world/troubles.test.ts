@@ -343,3 +343,19 @@ describe('control planes', () => {
     }
   })
 })
+
+describe('an etcd that does not start', () => {
+  it('is started again and again, so that the boot ends when what kept it does', () => {
+    const w = world()
+    const machine = w.machine('cp-2')
+    w.faults.of(machine).etcdNeverStarts = true
+    w.powerOff('cp-2')
+    w.powerOn('cp-2')
+    pass(w, 10 * MINUTE)
+    expect(machine.stage).toBe('booting')
+    w.faults.of(machine).etcdNeverStarts = false
+    pass(w, 2 * MINUTE)
+    expect(machine.stage).toBe('running')
+    expect(w.etcd.memberOf(machine)?.running).toBe(true)
+  })
+})
