@@ -16,7 +16,6 @@ import { toCrd } from '../../src/api/structural.ts'
 import { talosCluster } from '../../src/api/talos-cluster.ts'
 import { talosMachine } from '../../src/api/talos-machine.ts'
 import { talosOperation, type TalosOperation } from '../../src/api/talos-operation.ts'
-import { askExpression } from '../../src/core/gate-expression.ts'
 import type { Result } from '../../src/ports/fault.ts'
 import type { LeaseWrite } from '../../src/ports/home.ts'
 import type { NodeFacts, PodFacts } from '../../src/ports/kube.ts'
@@ -327,46 +326,6 @@ describe.skipIf('missing' in servers)(
           labels: { 'upgrade-order': '1' },
         })
         expect(value(await kube().version())).toMatch(/^v1\./)
-      })
-
-      it('reads any object by its kind, as health gates ask for it', async () => {
-        const reader = kube()
-        value(await client.create(RESOURCE.configMap, { namespace }, { metadata: { name: 'backup' }, data: { state: 'done' } }))
-        const backup = value(await reader.object({ apiVersion: 'v1', kind: 'ConfigMap', namespace, name: 'backup' }))
-        expect(askExpression('object.data.state == "done" && self.kind == "ConfigMap"', backup)).toEqual({
-          is: 'yes',
-          seen: 'state done, kind ConfigMap',
-        })
-        expect(value(await reader.object({ apiVersion: 'v1', kind: 'Node', name: 'wk-1' }))).toMatchObject({ metadata: { name: 'wk-1' } })
-
-        const main = { apiVersion: 'storage.example/v1', kind: 'StorageCluster', namespace, name: 'main' }
-        expect(await reader.object(main)).toMatchObject({
-          fault: { kind: 'unsupported', message: expect.stringContaining('knows no StorageCluster') },
-        })
-        const schema = { type: 'object', 'x-kubernetes-preserve-unknown-fields': true }
-        const spec = {
-          group: 'storage.example',
-          scope: 'Namespaced',
-          names: { plural: 'storageclusters', singular: 'storagecluster', kind: 'StorageCluster' },
-          versions: [{ name: 'v1', served: true, storage: true, schema: { openAPIV3Schema: schema }, subresources: { status: {} } }],
-        }
-        value(await client.create(RESOURCE.crd, {}, { metadata: { name: 'storageclusters.storage.example' }, spec }))
-        await eventually(async () => expect(kindOf(await reader.object(main))).toBe('notFound'))
-        const type = { group: 'storage.example', version: 'v1', plural: 'storageclusters', kind: 'StorageCluster' }
-        value(await client.create(type, { namespace }, { apiVersion: main.apiVersion, kind: main.kind, metadata: { name: 'main' } }))
-        const ask = async () => askExpression('object.status.health == "OK" && object.status.osds >= 3', value(await reader.object(main)))
-        expect(await ask()).toEqual({ is: 'error', why: 'it has no field status' })
-        for (const [health, answer] of [
-          ['WARN', { is: 'no', seen: 'health WARN, osds 3' }],
-          ['OK', { is: 'yes', seen: 'health OK, osds 3' }],
-        ] as const) {
-          value(await client.patch(type, { namespace, name: 'main', subresource: 'status' }, { status: { health, osds: 3 } }))
-          expect(await ask()).toEqual(answer)
-        }
-        const nobody = openKube(await connect('viewer'))
-        expect(await nobody.object(main)).toMatchObject({
-          fault: { kind: 'forbidden', message: expect.stringContaining('cannot get resource "storageclusters"') },
-        })
       })
 
       it('cordons against what it read, with its mark, and lifts both', async () => {
