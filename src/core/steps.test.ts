@@ -219,6 +219,14 @@ describe('a deadline', () => {
     expect(next([step({ name: 'a', deadlineMs: () => 60_000 })], { step: 'a', stepStartedAt: at(61) })).toMatchObject({ is: 'fail' })
   })
 
+  it('is not over for an act that runs until the act was in sight for as long: the clock may have been set', () => {
+    const steps = [step({ name: 'a', deadlineMs: () => 60_000 })]
+    const running = [{ target: 'wk-1', step: 'a', progress: '' }]
+    const target = { step: 'a', stepStartedAt: at(3600), actedAt: at(3600) }
+    expect(next(steps, target, { running, watchedMs: 5_000 })).toMatchObject({ is: 'wait', forMs: 2000 })
+    expect(next(steps, target, { running, watchedMs: 60_000 })).toMatchObject({ is: 'fail' })
+  })
+
   it('is none where the step has none', () => {
     expect(next([step({ name: 'a', acts: false })], { step: 'a', stepStartedAt: at(999_999) })).toMatchObject({
       is: 'wait',

@@ -105,7 +105,9 @@ const current = (step: Step, answer: Extract<Answer, { readonly why: string }>, 
   const verdict: Verdict = isDue && step.guard ? step.guard(view) : YES
   const why = verdict.may === 'wait' ? verdict.why : answer.why
   const seen = target.fault === undefined ? why : `${why}; the last try: ${target.fault}`
-  if (until !== undefined && world.now >= until) {
+  // A clock that was set must not end what has just been begun: while the act runs, its time is the one for which it was in sight.
+  const isOver = until !== undefined && world.now >= until && (!running || world.watchedMs >= (limit ?? 0))
+  if (isOver) {
     const reason =
       verdict.may === 'wait' && verdict.reason ? verdict.reason : typeof step.failure === 'function' ? step.failure(view) : step.failure
     return {
@@ -119,6 +121,6 @@ const current = (step: Step, answer: Extract<Answer, { readonly why: string }>, 
   if (isDue && verdict.may === 'yes' && step.act)
     return stability(step, view, step.guardStableMs?.(view), 'nothing speaks against it') ?? { is: 'act', step, act: step.act }
   const soon = retryInMs > 0 ? Math.min(world.timing.pollMs, retryInMs) : world.timing.pollMs
-  const forMs = until === undefined ? soon : Math.max(1, Math.min(soon, until - world.now))
+  const forMs = until === undefined || until <= world.now ? soon : Math.max(1, Math.min(soon, until - world.now))
   return { is: 'wait', step, why: `${step.name}: ${running?.progress || seen}`, until, forMs }
 }

@@ -1,6 +1,7 @@
 import { ANNOTATION } from '../../api/names.ts'
 import { durationMs } from '../../api/duration.ts'
 import { RESOURCE, conditionOf } from '../../world/objects.ts'
+import type { Machine } from '../../world/machine.ts'
 import type { KubeObject } from '../../world/store.ts'
 import type { Checker } from '../checker.ts'
 import type { Scene } from '../scene.ts'
@@ -132,8 +133,16 @@ export const cordonsReturn: Checker = {
         const uid = node.metadata.annotations?.[ANNOTATION.cordonedBy]
         if (uid === undefined) continue
         const machine = scene.world.machines.find(m => m.name === node.metadata.name)
-        if (machine && scene.world.isUp(machine)) object(`${node.metadata.name} is well, and our cordon was left on it`)
+        if (machine && scene.world.isUp(machine) && !isHalfReset(scene, machine, uid))
+          object(`${node.metadata.name} is well, and our cordon was left on it`)
       }
     }
   },
+}
+
+/** Nothing may move to a machine that has left etcd, or was asked to wipe itself, and is there all the same: its cordon stays, and the operation says so. */
+const isHalfReset = (scene: Scene, machine: Machine, uid: string): boolean => {
+  const operation = scene.stage.operations().find(o => o.metadata.uid === uid)
+  const target = operation && scene.targetOf(operation, machine)
+  return target?.phase === 'Failed' && target.step === 'reset' && target.committed !== undefined && operation?.status.phase === 'Paused'
 }

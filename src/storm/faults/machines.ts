@@ -260,7 +260,9 @@ export const mendMachines = (stage: Stage): void => {
         machine.sequence?.stuck === true || (machine.sequence !== undefined && world.schedule.now() - machine.sequence.since > 1_800_000)
       const isLost = machine.stage === 'running' && world.store.get(RESOURCE.nodes, '', machine.name) === undefined
       const isDumb = machine.powered && machine.apid && machine.role === 'controlplane' && world.etcd.memberOf(machine)?.running === false
+      // Where nobody answers there is nothing stale to be seen.
       const hasStaleNode =
+        world.api.available() &&
         machine.kubelet &&
         (world.store.get(RESOURCE.nodes, '', machine.name)?.status as { nodeInfo?: { bootID?: string } } | undefined)?.nodeInfo?.bootID !==
           machine.bootID
