@@ -45,7 +45,7 @@ const mended = (kind: Kind, operation: TalosOperation, world: World): Decision |
 const afterTheEnd = (kind: Kind, operation: TalosOperation, world: World): Decision | undefined => {
   if (!isFinished(operation.status.phase)) return undefined
   if (holdsLock(operation, world)) {
-    const deeds = world.lock && deedsAfter(kind, operation, world.lock, world.now)
+    const deeds = deedsAfter(kind, operation, world)
     return deeds === undefined ? { do: 'release' } : { do: 'release', deeds }
   }
   if (hasFinalizer(operation)) return { do: 'drop-finalizer' }

@@ -119,6 +119,8 @@ export type Stage = {
   /** Why what was recorded when the target was opened is no longer true, so that it has to be opened anew. Asked only before a committing step. */
   readonly outdated?: (view: View) => string | undefined
   readonly steps: readonly Step[]
+  /** A machine that is done is no longer one of the cluster. */
+  readonly removes?: true
   /** What is carried out when a target is closed before its end, where the machine is healthy: what we took is given back. */
   readonly abandon: readonly Step[]
   /** For `--plan`: what would happen to this machine. */

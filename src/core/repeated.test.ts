@@ -7,7 +7,7 @@ import { operation, world } from './samples.ts'
 
 const NOW = Date.UTC(2026, 8, 1, 8)
 const MINUTE = 60_000
-const kind = { deed: () => 'reboot wk-1' }
+const kind = { deed: () => 'reboot wk-1', stages: [] }
 const lease = (deeds?: string): Lease => ({
   namespace: 'ichor-system',
   name: 'ichor-home',
@@ -29,7 +29,7 @@ const after = (minutes: number, deeds: string | undefined, spec = {}) =>
   repeated(kind, operation({}, { spec }), world({ now: NOW + minutes * MINUTE, lock: lease(deeds) }))
 
 describe('what was done is remembered', () => {
-  const deeds = deedsAfter(kind, done, lease(), NOW)
+  const deeds = deedsAfter(kind, done, world({ now: NOW, lock: lease() }))
 
   it('for an hour, under its name', () => {
     expect(after(20, deeds)).toMatchObject([{ rule: 'DoneAlready', overridable: false, message: expect.stringContaining('20m ago') }])
@@ -39,7 +39,7 @@ describe('what was done is remembered', () => {
   })
   it('and is no refusal for those who mean it', () => expect(after(1, deeds, { again: true })).toEqual([]))
   it('not of a kind for which there would be nothing to do', () => {
-    expect(deedsAfter({}, done, lease(), NOW)).toBeUndefined()
+    expect(deedsAfter({ stages: [] }, done, world({ now: NOW, lock: lease() }))).toBeUndefined()
     expect(repeated({}, operation({}), world({ now: NOW, lock: lease(deeds) }))).toEqual([])
   })
   it('only where something was done, also by one that was cancelled meanwhile', () => {
@@ -51,8 +51,7 @@ describe('what was done is remembered', () => {
           completedAt: iso(NOW),
           machines: [{ name: 'wk-1', role: 'worker', phase: 'Cancelled', ...machine }],
         }),
-        lease(),
-        NOW,
+        world({ now: NOW, lock: lease() }),
       )
     expect(ended({})).toBeUndefined()
     expect(ended({ phase: 'Failed', committed: 'reboot' })).toContain('reboot wk-1')
@@ -60,7 +59,7 @@ describe('what was done is remembered', () => {
   it('once for each name, and not without end', () => {
     let text: string | undefined
     for (let i = 0; i < 100; i++)
-      text = deedsAfter(kind, { ...done, metadata: { ...done.metadata, name: `op-${i % 50}` } }, lease(text), NOW + i)
+      text = deedsAfter(kind, { ...done, metadata: { ...done.metadata, name: `op-${i % 50}` } }, world({ now: NOW + i, lock: lease(text) }))
     const names = deedsOn(lease(text), NOW).map(d => d.name)
     expect(names.length).toBe(32)
     expect(new Set(names).size).toBe(32)

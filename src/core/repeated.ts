@@ -4,26 +4,36 @@ import type { TalosOperation } from '../api/talos-operation.ts'
 import type { Lease } from '../ports/home.ts'
 import type { Kind, Refusal } from './kind.ts'
 import { iso, ms, targetsOf } from './ledger.ts'
+import { stagesOf } from './stages.ts'
 import type { World } from './world.ts'
 
 /**
  * What was done under which name within the last hour. It stands on the Lease of the cluster lock, because it has to outlive the operations themselves:
  * whoever deletes a finished one and creates it again (a time to live, and GitOps) must not reboot a machine in a circle.
  */
-export type Deed = { readonly name: string; readonly deed: string; readonly at: string }
+export type Deed = {
+  readonly name: string
+  readonly deed: string
+  readonly at: string
+  /** The UID of the TalosMachine whose machine it took out of the cluster for good; see `left.ts`. */
+  readonly left?: string
+}
 
 const KEPT_MS = 3_600_000
 const MOST = 32
 
-/** The deeds that a Lease tells of and that are not too long ago. What cannot be read was written by somebody else. */
-export const deedsOn = (lease: Lease | undefined, now: number): readonly Deed[] => {
+/** The deeds that a Lease tells of. What cannot be read was written by somebody else. */
+export const allDeedsOn = (lease: Lease | undefined): readonly Deed[] => {
   try {
     const told: unknown = JSON.parse(lease?.annotations[ANNOTATION.deeds] ?? '[]')
-    return Array.isArray(told) ? told.filter(isDeed).filter(d => now - ms(d.at) < KEPT_MS) : []
+    return Array.isArray(told) ? told.filter(isDeed) : []
   } catch {
     return []
   }
 }
+
+/** Those that are not too long ago to be a repetition. */
+export const deedsOn = (lease: Lease | undefined, now: number): readonly Deed[] => allDeedsOn(lease).filter(d => now - ms(d.at) < KEPT_MS)
 
 const isDeed = (value: unknown): value is Deed =>
   typeof value === 'object' &&
@@ -31,12 +41,21 @@ const isDeed = (value: unknown): value is Deed =>
   ['name', 'deed', 'at'].every(key => typeof (value as Record<string, unknown>)[key] === 'string')
 
 /** The annotation to leave on the Lease when the operation has ended; undefined where it did nothing that is worth it. */
-export const deedsAfter = (kind: Pick<Kind, 'deed'>, operation: TalosOperation, lease: Lease, now: number): string | undefined => {
+export const deedsAfter = (
+  kind: Pick<Kind, 'deed' | 'stages'>,
+  operation: TalosOperation,
+  { lock, now, machines }: Pick<World, 'lock' | 'now' | 'machines'>,
+): string | undefined => {
   const { metadata, status } = operation
   const deed = kind.deed?.(operation)
-  if (deed === undefined || !targetsOf(status).some(t => t.phase === 'Completed' || t.committed !== undefined)) return undefined
-  const others = deedsOn(lease, now).filter(d => d.name !== metadata.name || d.deed !== deed)
-  return JSON.stringify([...others, { name: metadata.name, deed, at: status.completedAt ?? iso(now) }].slice(-MOST))
+  const done = targetsOf(status).filter(t => t.phase === 'Completed')
+  if (deed === undefined || (done.length === 0 && !targetsOf(status).some(t => t.committed !== undefined))) return undefined
+  const others = allDeedsOn(lock).filter(
+    d => (now - ms(d.at) < KEPT_MS || d.left !== undefined) && (d.name !== metadata.name || d.deed !== deed),
+  )
+  const left = stagesOf(kind, operation).some(stage => stage.removes) && machines.find(m => m.metadata.name === done[0]?.name)
+  const own: Deed = { name: metadata.name, deed, at: status.completedAt ?? iso(now), ...(left ? { left: left.metadata.uid } : {}) }
+  return JSON.stringify([...others, own].slice(-MOST))
 }
 
 /** The same was done under the same name a moment ago. */

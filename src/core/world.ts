@@ -4,6 +4,8 @@ import type { ObjectRef, TalosCluster } from '../api/talos-cluster.ts'
 import type { TalosMachine } from '../api/talos-machine.ts'
 import type { Lease } from '../ports/home.ts'
 import type { Result } from '../ports/fault.ts'
+import type { MachineComponents, StaticComponent } from '../ports/components.ts'
+import type { ControlPlaneFacts, DeprecatedApi, ManifestChange } from '../ports/control-plane.ts'
 import type { BudgetFacts, ClusterAddons, NodeFacts, PodFacts } from '../ports/kube.ts'
 import type { ServiceFacts } from '../ports/machine-actions.ts'
 import type { EtcdView, MachineFacts } from '../ports/talos.ts'
@@ -15,9 +17,15 @@ import type { Timing } from './timing.ts'
  */
 export type Need =
   | { readonly what: 'machine'; readonly name: string }
-  | { readonly what: 'nodes' | 'etcd' | 'budgets' | 'addons' | 'kubernetes' }
+  | { readonly what: 'nodes' | 'etcd' | 'budgets' | 'addons' | 'kubernetes' | 'controlPlane' | 'deprecatedApis' }
   | { readonly what: 'pods' | 'volumes'; readonly node: string }
   | { readonly what: 'service'; readonly name: string; readonly service: string }
+  /** The programs of Kubernetes on a machine. */
+  | { readonly what: 'components'; readonly name: string }
+  /** What a static pod of a machine wrote last. */
+  | { readonly what: 'lastWords'; readonly name: string; readonly component: StaticComponent }
+  /** What applying the bootstrap manifests of a control plane would do. */
+  | { readonly what: 'manifests'; readonly name: string }
   /** What answers in maintenance mode at the address of the machine. */
   | { readonly what: 'maintenance'; readonly name: string }
   /** Any object of the managed cluster. */
@@ -36,12 +44,18 @@ export type Facts = {
   /** By `MACHINE/SERVICE`; undefined where the machine has no such service. */
   readonly services: Readonly<Record<string, Result<ServiceFacts | undefined>>>
   readonly maintenance: Readonly<Record<string, Result<{ readonly uuid: string }>>>
+  readonly components: Readonly<Record<string, Result<MachineComponents>>>
+  /** By `MACHINE/COMPONENT`. */
+  readonly lastWords: Readonly<Record<string, Result<readonly string[]>>>
+  readonly manifests: Readonly<Record<string, Result<readonly ManifestChange[]>>>
   /** Any objects, by `objectKey`, as the API server has them. */
   readonly objects: Readonly<Record<string, Result<Readonly<Record<string, unknown>>>>>
   readonly budgets: Result<readonly BudgetFacts[]> | undefined
   readonly addons: Result<ClusterAddons> | undefined
   /** The version of the managed cluster's API server. */
   readonly kubernetes: Result<string> | undefined
+  readonly controlPlane: Result<ControlPlaneFacts> | undefined
+  readonly deprecatedApis: Result<readonly DeprecatedApi[]> | undefined
 }
 
 export const NO_FACTS: Facts = {
@@ -52,10 +66,15 @@ export const NO_FACTS: Facts = {
   volumes: {},
   services: {},
   maintenance: {},
+  components: {},
+  lastWords: {},
+  manifests: {},
   objects: {},
   budgets: undefined,
   addons: undefined,
   kubernetes: undefined,
+  controlPlane: undefined,
+  deprecatedApis: undefined,
 }
 
 /** One frozen picture of everything that a decision may depend on, `now` included. */
@@ -91,6 +110,11 @@ export const isKnown = (facts: Facts, need: Need): boolean => {
       return serviceKey(need) in facts.services
     case 'maintenance':
       return need.name in facts.maintenance
+    case 'components':
+    case 'manifests':
+      return need.name in facts[need.what]
+    case 'lastWords':
+      return lastWordsKey(need) in facts.lastWords
     case 'object':
       return objectKey(need.ref) in facts.objects
     case 'etcd':
@@ -98,12 +122,16 @@ export const isKnown = (facts: Facts, need: Need): boolean => {
     case 'budgets':
     case 'addons':
     case 'kubernetes':
+    case 'controlPlane':
+    case 'deprecatedApis':
       return facts[need.what] !== undefined
   }
 }
 
 export const serviceKey = ({ name, service }: { readonly name: string; readonly service: string }): string => `${name}/${service}`
 
+export const lastWordsKey = ({ name, component }: { readonly name: string; readonly component: StaticComponent }): string =>
+  `${name}/${component}`
 export const objectKey = ({ apiVersion, kind, namespace = '', name }: ObjectRef): string => `${apiVersion}/${kind} ${namespace}/${name}`
 
 /** A step forgot to declare a need. That is a fault of ours, not of the world. */
@@ -124,6 +152,15 @@ export const maintenanceFacts = (world: World, name: string): Result<{ readonly 
   world.facts.maintenance[name] ?? undeclared(`maintenance of ${name}`)
 export const objectFacts = (world: World, ref: ObjectRef): Result<Readonly<Record<string, unknown>>> =>
   world.facts.objects[objectKey(ref)] ?? undeclared(`${ref.kind} ${ref.name}`)
+export const componentFacts = (world: World, name: string): Result<MachineComponents> =>
+  world.facts.components[name] ?? undeclared(`components of ${name}`)
+export const lastWordsFacts = (world: World, name: string, component: StaticComponent): Result<readonly string[]> =>
+  world.facts.lastWords[lastWordsKey({ name, component })] ?? undeclared(`last words of ${component} on ${name}`)
+export const manifestFacts = (world: World, name: string): Result<readonly ManifestChange[]> =>
+  world.facts.manifests[name] ?? undeclared(`manifests of ${name}`)
+export const controlPlaneFacts = (world: World): Result<ControlPlaneFacts> => world.facts.controlPlane ?? undeclared('the control plane')
+export const deprecatedApiFacts = (world: World): Result<readonly DeprecatedApi[]> =>
+  world.facts.deprecatedApis ?? undeclared('deprecated APIs')
 export const budgetFacts = (world: World): Result<readonly BudgetFacts[]> => world.facts.budgets ?? undeclared('budgets')
 
 /**

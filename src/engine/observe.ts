@@ -1,10 +1,11 @@
 import type { TalosOperation } from '../api/talos-operation.ts'
 import type { TalosCluster } from '../api/talos-cluster.ts'
 import type { TalosMachine } from '../api/talos-machine.ts'
+import { withoutLeft } from '../core/left.ts'
 import { holderNamed, isHeldBy } from '../core/lock-claim.ts'
 import type { Timing } from '../core/timing.ts'
 import type { Facts, Need, RunningAct, World } from '../core/world.ts'
-import { NO_FACTS, isKnown, objectKey, serviceKey } from '../core/world.ts'
+import { NO_FACTS, isKnown, lastWordsKey, objectKey, serviceKey } from '../core/world.ts'
 import type { Clock } from '../ports/clock.ts'
 import type { Connections } from '../ports/connections.ts'
 import type { Result } from '../ports/fault.ts'
@@ -50,7 +51,7 @@ export const observe = async (
     watchedMs,
     timing,
     cluster: fresh.value.cluster,
-    machines: fresh.value.machines.toSorted(controlPlanesFirst),
+    machines: withoutLeft(fresh.value.machines, lock.value).toSorted(controlPlanesFirst),
     lock: lock.value,
     others: fresh.value.others.filter(o => o.metadata.uid !== operation.metadata.uid && o.spec.clusterRef.name === cluster.metadata.name),
     self,
@@ -106,21 +107,31 @@ const readFacts = async (
   talos: Result<Talos>,
   kube: Result<Kube>,
 ): Promise<Partial<Facts>> => {
+  const withMachine = async <T>(name: string, ask: (port: Talos, address: string) => Promise<Result<T>>): Promise<Result<T>> => {
+    const machine = machines.find(m => m.metadata.name === name)
+    return machine ? withPort(talos, t => ask(t, machine.spec.address)) : gone(name)
+  }
   switch (need.what) {
-    case 'machine': {
-      const machine = machines.find(m => m.metadata.name === need.name)
-      const known = machine ? await withPort(talos, t => t.machine(machine.spec.address)) : gone(need.name)
-      return { machines: { [need.name]: known } }
+    case 'machine':
+      return { machines: { [need.name]: await withMachine(need.name, (t, address) => t.machine(address)) } }
+    case 'service':
+      return { services: { [serviceKey(need)]: await withMachine(need.name, (t, address) => t.service(address, need.service)) } }
+    case 'maintenance':
+      return { maintenance: { [need.name]: await withMachine(need.name, (t, address) => t.maintenance(address)) } }
+    case 'components':
+      return { components: { [need.name]: await withMachine(need.name, (t, address) => t.components(address)) } }
+    case 'lastWords':
+      return { lastWords: { [lastWordsKey(need)]: await withMachine(need.name, (t, address) => t.lastWords(address, need.component)) } }
+    case 'manifests': {
+      const manifests = await withMachine(need.name, (t, address) => t.manifests(address))
+      return {
+        manifests: { [need.name]: manifests.ok ? await withPort(kube, k => k.compareManifests(manifests.value)) : manifests },
+      }
     }
-    case 'service': {
-      const machine = machines.find(m => m.metadata.name === need.name)
-      const known = machine ? await withPort(talos, t => t.service(machine.spec.address, need.service)) : gone(need.name)
-      return { services: { [serviceKey(need)]: known } }
-    }
-    case 'maintenance': {
-      const machine = machines.find(m => m.metadata.name === need.name)
-      return { maintenance: { [need.name]: machine ? await withPort(talos, t => t.maintenance(machine.spec.address)) : gone(need.name) } }
-    }
+    case 'controlPlane':
+      return { controlPlane: await withPort(kube, k => k.controlPlane()) }
+    case 'deprecatedApis':
+      return { deprecatedApis: await withPort(kube, k => k.deprecatedApis()) }
     case 'object':
       return { objects: { [objectKey(need.ref)]: await withPort(kube, k => k.object(need.ref)) } }
     case 'etcd': {
@@ -158,5 +169,8 @@ const merged = (facts: Facts, more: Partial<Facts>): Facts => ({
   volumes: { ...facts.volumes, ...more.volumes },
   services: { ...facts.services, ...more.services },
   maintenance: { ...facts.maintenance, ...more.maintenance },
+  components: { ...facts.components, ...more.components },
+  lastWords: { ...facts.lastWords, ...more.lastWords },
+  manifests: { ...facts.manifests, ...more.manifests },
   objects: { ...facts.objects, ...more.objects },
 })

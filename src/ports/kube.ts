@@ -1,5 +1,6 @@
 import type { ObjectRef } from '../api/talos-cluster.ts'
 import type { LabelSelector } from '../api/talos-operation.ts'
+import type { ControlPlaneCalls } from './control-plane.ts'
 import type { Result } from './fault.ts'
 
 /** A Node of the managed cluster, as far as operations need it. */
@@ -65,7 +66,7 @@ export type CiliumFacts = {
 export type ClusterAddons = { readonly cilium: CiliumFacts | undefined; readonly kubeProxy: boolean }
 
 /** The Kubernetes API of one managed cluster. */
-export type Kube = {
+export type Kube = ControlPlaneCalls & {
   /** The API server's own version, for example `v1.36.2`. */
   readonly version: () => Promise<Result<string>>
   readonly nodes: () => Promise<Result<readonly NodeFacts[]>>

@@ -10,6 +10,8 @@ export type ServiceFacts = {
   readonly health: 'healthy' | 'unhealthy' | 'unknown'
   /** When it began to run last, by the clock of its machine, in milliseconds since 1970; absent where it does not run, or began longer ago than Talos remembers. */
   readonly startedAt?: number
+  /** What it did last, in Talos' words: why it failed, or what it waits for. Absent where Talos remembers nothing. */
+  readonly lastEvent?: string
 }
 
 /** What is wiped: the partitions STATE and EPHEMERAL, so that Talos stays installed and has neither configuration nor data; or the whole system disk. */

@@ -1,4 +1,5 @@
 import type { Cancellation } from './clock.ts'
+import type { ComponentCalls } from './components.ts'
 import type { Result } from './fault.ts'
 import type { MachineActions } from './machine-actions.ts'
 
@@ -122,34 +123,35 @@ export type RebootMode = 'default' | 'powercycle' | 'force'
  * The Talos API of one cluster. Every call goes to the machine's own address and has a deadline. An answer OK of `reboot` or `upgrade` means
  * queued: whether it happened is told by the boot id alone.
  */
-export type Talos = MachineActions & {
-  /** Hosts that the talosconfig names: where a cluster is asked for its members first. */
-  readonly endpoints: readonly string[]
-  /** From when and until when the client certificate is valid, milliseconds since 1970. */
-  readonly credentialBegins: number
-  readonly credentialExpires: number
+export type Talos = MachineActions &
+  ComponentCalls & {
+    /** Hosts that the talosconfig names: where a cluster is asked for its members first. */
+    readonly endpoints: readonly string[]
+    /** From when and until when the client certificate is valid, milliseconds since 1970. */
+    readonly credentialBegins: number
+    readonly credentialExpires: number
 
-  readonly members: (address: string) => Promise<Result<readonly ClusterMember[]>>
-  readonly machine: (address: string) => Promise<Result<MachineFacts>>
-  readonly etcd: (address: string) => Promise<Result<EtcdView>>
-  /**
-   * Tells `changed` when the machine may say something new of its stage, its readiness or its boot, and once at the beginning: a reason to look, never a
-   * fact. Goes on through reboots and lost connections, until it is stopped by the answer. `ended`: its credential was replaced, and whoever still
-   * wants to hear watches anew.
-   */
-  readonly watch: (address: string, told: (what: 'changed' | 'ended') => void) => () => void
+    readonly members: (address: string) => Promise<Result<readonly ClusterMember[]>>
+    readonly machine: (address: string) => Promise<Result<MachineFacts>>
+    readonly etcd: (address: string) => Promise<Result<EtcdView>>
+    /**
+     * Tells `changed` when the machine may say something new of its stage, its readiness or its boot, and once at the beginning: a reason to look, never a
+     * fact. Goes on through reboots and lost connections, until it is stopped by the answer. `ended`: its credential was replaced, and whoever still
+     * wants to hear watches anew.
+     */
+    readonly watch: (address: string, told: (what: 'changed' | 'ended') => void) => () => void
 
-  /** Pulls into the containerd that the installer runs from; answers the reference to install, pinned by digest where the machine gives one. */
-  readonly pull: (address: string, image: string, call: LongCall) => Promise<Result<string>>
-  /** LifecycleService.Upgrade, Talos 1.13 and newer: runs the installer and nothing else. */
-  readonly install: (address: string, image: string, call: LongCall) => Promise<Result<InstallOutcome>>
-  /** MachineService.Upgrade, for older machines: drains, installs and reboots by itself. May take minutes to answer. */
-  readonly upgrade: (
-    address: string,
-    request: { readonly image: string; readonly preserve: boolean; readonly rebootMode: RebootMode },
-  ) => Promise<Result<void>>
-  readonly reboot: (address: string, mode: RebootMode) => Promise<Result<void>>
-  readonly forfeitLeadership: (address: string) => Promise<Result<void>>
-  /** Sets `machine.install.image` in the live configuration without a reboot; reads it anew first and changes nothing else. */
-  readonly setInstallImage: (address: string, image: string) => Promise<Result<void>>
-}
+    /** Pulls into the containerd that the installer runs from; answers the reference to install, pinned by digest where the machine gives one. */
+    readonly pull: (address: string, image: string, call: LongCall) => Promise<Result<string>>
+    /** LifecycleService.Upgrade, Talos 1.13 and newer: runs the installer and nothing else. */
+    readonly install: (address: string, image: string, call: LongCall) => Promise<Result<InstallOutcome>>
+    /** MachineService.Upgrade, for older machines: drains, installs and reboots by itself. May take minutes to answer. */
+    readonly upgrade: (
+      address: string,
+      request: { readonly image: string; readonly preserve: boolean; readonly rebootMode: RebootMode },
+    ) => Promise<Result<void>>
+    readonly reboot: (address: string, mode: RebootMode) => Promise<Result<void>>
+    readonly forfeitLeadership: (address: string) => Promise<Result<void>>
+    /** Sets `machine.install.image` in the live configuration without a reboot; reads it anew first and changes nothing else. */
+    readonly setInstallImage: (address: string, image: string) => Promise<Result<void>>
+  }

@@ -11,7 +11,6 @@ import { grpcService } from '../../proto/grpc.ts'
 import type { World } from '../world/cluster.ts'
 import type { Machine } from '../world/machine.ts'
 import type { Access, Ground } from './call.ts'
-import { applyManifests } from './cosi/manifests.ts'
 import { createResourceStates } from './cosi/states.ts'
 import { clusterMethods } from './cluster-service.ts'
 import { stateMethods } from './cosi/state-service.ts'
@@ -111,7 +110,6 @@ export const serveMachines = async (options: MachinesOptions): Promise<ServedMac
   const { site, drain } = options.world
   const port = options.port ?? 50_000
   const resources = createResourceStates(site, options.access?.authorities)
-  applyManifests(site)
   const ground: Ground = { site, drain, resources, access: options.access }
   const onError =
     options.onError ??

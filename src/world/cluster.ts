@@ -24,11 +24,13 @@ import { followKubelet } from './kubelet.ts'
 import type { Machine, Role } from './machine.ts'
 import { createMachine, isUp, unmetConditions } from './machine.ts'
 import { renderConfig } from './machine-config.ts'
+import { installManifests } from './manifests.ts'
 import type { Nodes } from './nodes.ts'
 import { createNodes } from './nodes.ts'
 import { RESOURCE, change } from './objects.ts'
 import type { Cilium, Workload } from './population.ts'
 import { installAddons, installWorkload } from './population.ts'
+import { createRandom } from './random.ts'
 import type { ServerDrain } from './server-drain.ts'
 import { createServerDrain } from './server-drain.ts'
 import type { Site } from './site.ts'
@@ -167,11 +169,13 @@ export const createWorld = (options: WorldOptions): World => {
   const durations = createDurations(schedule.random, { overrides: options.durations, scale: options.scale })
   const factory = options.factory ?? 'factory.talos.dev'
   const registry = createRegistry({ factories: [...new Set([factory, 'factory.talos.dev', ...(options.factories ?? [])])] })
-  const store = createStore({ now: schedule.now, random: schedule.random.next })
+  let draw = schedule.random.next
+  const store = createStore({ now: schedule.now, random: () => draw() })
   const warmup = createJournal(schedule.now)
   const journal = createJournal(() => Math.max(start, schedule.now()), options.journalLimit)
   const kubernetes = options.kubernetes ?? 'v1.36.2'
   const platform = options.platform ?? 'metal'
+  const kubeProxy = options.kubeProxy ?? !options.cilium
   const clusterName = options.clusterName ?? 'home'
   const base62 = (digits: number): string => Array.from({ length: digits }, () => schedule.random.pick(BASE62.split(''))).join('')
   const clusterID = `${base62(43)}=`
@@ -238,6 +242,7 @@ export const createWorld = (options: WorldOptions): World => {
             installImage: image,
             kubernetes,
             etcdQuotaBytes: options.etcdQuotaBytes,
+            kubeProxy,
           }),
     })
     machines.push(machine)
@@ -260,7 +265,11 @@ export const createWorld = (options: WorldOptions): World => {
   followKubelet(site)
   followStaticPods(site)
   site.listen(machine => tellStatus(site, machine))
-  installAddons(site, { cilium: options.cilium, kubeProxy: options.kubeProxy ?? !options.cilium })
+  installAddons(site, { cilium: options.cilium, kubeProxy })
+  // Their UIDs come from elsewhere, so that what else happens in a world does not change with their number.
+  draw = createRandom(options.seed + 13 * 2 ** 32).next
+  installManifests(site)
+  draw = schedule.random.next
   const workloads = keepWorkloads(site, api, nodes)
   for (const workload of options.workloads ?? []) installWorkload(site, workload, machines)
   workloads.pass()

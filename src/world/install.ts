@@ -42,6 +42,7 @@ export const pullImage = (site: Site, machine: Machine, image: string, ends: End
       return
     }
     if (installer) machine.images.set(stored(image), installer)
+    else machine.programs.add(stored(image))
     site.journal.write(machine.name, 'pulled', image)
     stream.end(answer(isAtLeast(versionOf(machine), 1, 13) ? site.registry.pinned(image) : image))
   })

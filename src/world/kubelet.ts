@@ -3,6 +3,7 @@ import type { Machine } from './machine.ts'
 import { setServiceState, startService, stopService } from './services.ts'
 import type { Site } from './site.ts'
 import { later } from './site.ts'
+import { hasProgram } from './static-pods.ts'
 
 /** The addresses that a kubelet is told to be at: the first of each family. */
 export const nodeIPsOf = ({ addresses }: Machine): readonly string[] =>
@@ -24,7 +25,7 @@ export const startKubelet = (site: Site, machine: Machine): void => {
     machine.services.delete('kubelet')
     return site.tell(machine, 'services')
   }
-  if (machine.kubeletRun.image !== image && !site.registry.hasProgram(image)) {
+  if (machine.kubeletRun.image !== image && !hasProgram(site, machine, image)) {
     machine.kubeletRun = { image: '', rendered }
     site.journal.write(machine.name, 'pull-failed', image)
     const why = `failed to pull image "${image}": failed to resolve reference "${image}": ${image}: not found`

@@ -26,6 +26,8 @@ export type KubernetesConfig = {
   readonly kubelet: ProgramConfig
   /** Of a control plane; a component that is switched off is not in it. */
   readonly components: ReadonlyMap<Component, ProgramConfig>
+  /** The image of kube-proxy, which only the bootstrap manifests of a control plane know; undefined where it is switched off. */
+  readonly kubeProxy: string | undefined
   /** What the secrets of the static pods are made of, as text. */
   readonly secrets: string
   /** The files beside kube-apiserver, as texts. */
@@ -52,15 +54,17 @@ const DENIED: Readonly<Record<Component | 'kubelet', readonly string[]>> = {
 }
 
 /** Where each is configured: in the one document of old, and since 1.14 perhaps in one of its own, which then says it all. */
-const PLACES: Readonly<Record<Component | 'kubelet', { readonly path: readonly string[]; readonly kind: string; readonly image: string }>> =
-  {
-    'kube-apiserver': { path: ['cluster', 'apiServer'], kind: 'KubeAPIServerConfig', image: 'registry.k8s.io/kube-apiserver' },
-    'kube-controller-manager': {
-      ...{ path: ['cluster', 'controllerManager'], kind: 'KubeControllerManagerConfig', image: 'registry.k8s.io/kube-controller-manager' },
-    },
-    'kube-scheduler': { path: ['cluster', 'scheduler'], kind: 'KubeSchedulerConfig', image: 'registry.k8s.io/kube-scheduler' },
-    kubelet: { path: ['machine', 'kubelet'], kind: 'KubeletConfig', image: 'ghcr.io/siderolabs/kubelet' },
-  }
+export const PLACES: Readonly<
+  Record<Component | 'kubelet' | 'kube-proxy', { readonly path: readonly string[]; readonly kind: string; readonly image: string }>
+> = {
+  'kube-apiserver': { path: ['cluster', 'apiServer'], kind: 'KubeAPIServerConfig', image: 'registry.k8s.io/kube-apiserver' },
+  'kube-controller-manager': {
+    ...{ path: ['cluster', 'controllerManager'], kind: 'KubeControllerManagerConfig', image: 'registry.k8s.io/kube-controller-manager' },
+  },
+  'kube-scheduler': { path: ['cluster', 'scheduler'], kind: 'KubeSchedulerConfig', image: 'registry.k8s.io/kube-scheduler' },
+  'kube-proxy': { path: ['cluster', 'proxy'], kind: 'KubeProxyConfig', image: 'registry.k8s.io/kube-proxy' },
+  kubelet: { path: ['machine', 'kubelet'], kind: 'KubeletConfig', image: 'ghcr.io/siderolabs/kubelet' },
+}
 
 /** Parts of a component's section that make no difference to its process: they are files or certificates. */
 const BESIDE: readonly string[] = ['certSANs', 'certExtraSANs', 'admissionControl', 'auditPolicy', 'authorizationConfig']
@@ -101,12 +105,17 @@ export const readKubernetesConfig = (text: string, kubernetes: string): Kubernet
     const legacy = { 'kube-apiserver': '', 'kube-controller-manager': 'controllerManager', 'kube-scheduler': 'scheduler' }[name]
     return textAt(own(kind), 'enabled') === 'false' || isOn(old, 'machine', 'controlPlane', legacy, 'disabled')
   }
+  const proxy = own('KubeProxyConfig')
+  const hasProxy = isControlPlane && (proxy ? textAt(proxy, 'enabled') !== 'false' : !isOn(old, 'cluster', 'proxy', 'disabled'))
   const apiServer = own('KubeAPIServerConfig') ?? at(old, 'cluster', 'apiServer')
   const node = own('KubeNodeConfig')
   const allows = isOn(old, 'cluster', 'allowSchedulingOnControlPlanes') || isOn(old, 'cluster', 'allowSchedulingOnMasters')
   return {
     kubelet: program('kubelet'),
     components: new Map(isControlPlane ? COMPONENTS.filter(name => !isOff(name)).map(name => [name, program(name)]) : []),
+    kubeProxy: hasProxy
+      ? (textAt(proxy ?? at(old, ...PLACES['kube-proxy'].path), 'image') ?? `${PLACES['kube-proxy'].image}:${kubernetes}`)
+      : undefined,
     secrets: JSON.stringify([
       ...['ca', 'acceptedCAs', 'aggregatorCA', 'serviceAccount', 'secretboxEncryptionSecret', 'aescbcEncryptionSecret'].map(
         key => at(old, 'cluster', key) ?? '',

@@ -10,6 +10,7 @@ export const renderConfig = (facts: {
   readonly installImage: string
   readonly kubernetes: string
   readonly etcdQuotaBytes: number | undefined
+  readonly kubeProxy: boolean
 }): string => {
   const lines = [
     'version: v1alpha1',
@@ -39,7 +40,7 @@ export const renderConfig = (facts: {
     lines.push(
       ...program('apiServer', 'kube-apiserver'),
       ...program('controllerManager', 'kube-controller-manager'),
-      ...program('proxy', 'kube-proxy'),
+      ...(facts.kubeProxy ? program('proxy', 'kube-proxy') : ['    proxy:', '        disabled: true']),
       ...program('scheduler', 'kube-scheduler'),
     )
   if (facts.role === 'controlplane' && facts.etcdQuotaBytes !== undefined)
@@ -50,7 +51,7 @@ export const renderConfig = (facts: {
 const indent = (line: string): number => line.length - line.trimStart().length
 
 /** The line of a path of mapping keys in the first document, or -1. */
-const lineOf = (lines: readonly string[], path: readonly string[]): number => {
+export const lineOf = (lines: readonly string[], path: readonly string[]): number => {
   let depth = 0
   let below = -1
   for (const [at, line] of lines.entries()) {
@@ -102,6 +103,8 @@ export const writeScalar = (text: string, path: readonly string[], value: string
   lines[at] = `${line.slice(0, line.indexOf(':') + 1)} ${value}`
   return lines.join('\n')
 }
+
+export const endpointOf = (text: string): string => readScalar(text, ['cluster', 'controlPlane', 'endpoint']) ?? ''
 
 /** What a machine of that configuration is. `init` is an old word for a control plane. */
 export const roleIn = (text: string): 'controlplane' | 'worker' =>

@@ -77,6 +77,8 @@ export type Machine = {
   siderolink: boolean
   /** What the containerd that the installer runs from has, by reference without digest. */
   readonly images: Map<string, Installer>
+  /** Images of Kubernetes' programs that it was told to pull, by reference without digest. */
+  readonly programs: Set<string>
   readonly events: EventRing
 
   powered: boolean
@@ -147,6 +149,7 @@ export const createMachine = (options: MachineOptions): Machine => ({
   applying: undefined,
   siderolink: false,
   images: new Map(),
+  programs: new Set(),
   events: createEventRing(),
   powered: true,
   cut: false,

@@ -8,7 +8,7 @@ import type { KubeObject } from './store.ts'
 
 /** The status of its only container. */
 export const containerStatusOf = (component: string, pod: StaticPod) => ({
-  ...{ name: component, image: pod.image, restartCount: 0, ready: pod.isRunning },
+  ...{ name: component, image: pod.image, restartCount: pod.restarts, ready: pod.isRunning },
   state: pod.isRunning ? { running: { startedAt: timestamp(pod.startedAt) } } : { waiting: pod.waiting },
 })
 

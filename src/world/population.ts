@@ -48,17 +48,17 @@ export const KUBE_PROXY: Addon = {
   image: site => `registry.k8s.io/kube-proxy:${site.kubernetes()}`,
 }
 
-export const daemonSet = (site: Site, { name, labels, image }: Addon): Draft => ({
+export const daemonSet = ({ name, labels }: Pick<Addon, 'name' | 'labels'>, image: string): Draft => ({
   apiVersion: 'apps/v1',
   kind: 'DaemonSet',
   metadata: { name, namespace: 'kube-system', labels },
   spec: {
     selector: { matchLabels: labels },
-    template: { metadata: { labels }, spec: { hostNetwork: true, containers: [{ name, image: image(site) }] } },
+    template: { metadata: { labels }, spec: { hostNetwork: true, containers: [{ name, image }] } },
   },
 })
 
-const daemon = (site: Site, addon: Addon): void => void ensure(site.store, RESOURCE.daemonSets, daemonSet(site, addon))
+const daemon = (site: Site, addon: Addon): void => void ensure(site.store, RESOURCE.daemonSets, daemonSet(addon, addon.image(site)))
 
 /** Namespaces and the network: Cilium, or Flannel as Talos brings it; kube-proxy unless Cilium replaces it. */
 export const installAddons = (site: Site, options: { readonly cilium: Cilium | undefined; readonly kubeProxy: boolean }): void => {

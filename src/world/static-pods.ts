@@ -1,4 +1,4 @@
-import { digest } from './images.ts'
+import { digest, withoutDigest } from './images.ts'
 import type { Component, KubernetesConfig } from './kubernetes-config.ts'
 import { COMPONENTS, kubernetesConfigOf } from './kubernetes-config.ts'
 import type { Machine } from './machine.ts'
@@ -22,6 +22,8 @@ export type StaticPod = Rendering & {
   readonly isRunning: boolean
   /** Since when, milliseconds since 1970. */
   readonly startedAt: number
+  /** How often its process ended and was begun again. */
+  readonly restarts: number
   /** Why there is no process, in the kubelet's words, once it knows. */
   readonly waiting: { readonly reason: string; readonly message: string } | undefined
 }
@@ -41,6 +43,17 @@ const POLL_MS = 20_000
 const BACKS_OFF_MS = 10_000
 /** How long it then waits before it tries a missing image again. */
 const PULL_AGAIN_MS = 10_000
+
+/** The longest that it waits before it begins a process anew that ends again and again. */
+const LONGEST_BACK_OFF_MS = 300_000
+
+/** The machine pulled it, or some registry has it. */
+export const hasProgram = (site: Site, machine: Machine, image: string): boolean =>
+  machine.programs.has(withoutDigest(image)) || site.registry.hasProgram(image)
+
+/** What the process of an image writes before it ends at once; undefined where it runs. */
+export const lastWordsOf = (site: Site, image: string): string | undefined =>
+  [...site.faults.crashing].find(([end]) => withoutDigest(image).endsWith(end))?.[1]
 
 /** kube-apiserver of this machine runs. */
 export const isServing = (machine: Machine): boolean => machine.staticPods && machine.pods.get('kube-apiserver')?.isRunning === true
@@ -107,7 +120,8 @@ export const runStaticPods = (site: Site, machine: Machine, startedAt: number): 
   const now = known && machine.pods.size > 0 ? known : first(config)
   wanted.set(machine, now)
   machine.staticPods = true
-  for (const [name, rendering] of now.renderings) machine.pods.set(name, { ...rendering, isRunning: true, startedAt, waiting: undefined })
+  for (const [name, rendering] of now.renderings)
+    machine.pods.set(name, { ...rendering, isRunning: true, startedAt, restarts: 0, waiting: undefined })
 }
 
 const set = (site: Site, machine: Machine, name: Component, pod: StaticPod): void => {
@@ -124,9 +138,10 @@ const startPod = (site: Site, machine: Machine, name: Component, rendering: Rend
   const { image } = rendering
   later(site, machine, site.durations.draw(name === 'kube-apiserver' ? 'startApiServer' : 'startComponent'), () => {
     if (!isCurrent()) return
-    if (!site.registry.hasProgram(image)) {
-      const wait = (reason: string, message: string): void =>
-        set(site, machine, name, { ...rendering, isRunning: false, startedAt: 0, waiting: { reason, message } })
+    const { restarts = 0 } = machine.pods.get(name) ?? {}
+    const wait = (reason: string, message: string): void =>
+      set(site, machine, name, { ...rendering, isRunning: false, startedAt: 0, restarts, waiting: { reason, message } })
+    if (!hasProgram(site, machine, image)) {
       const why = `failed to pull and unpack image "${image}": failed to resolve reference "${image}": ${image}: not found`
       site.journal.write(machine.name, 'pull-failed', image)
       wait('ErrImagePull', why)
@@ -139,8 +154,21 @@ const startPod = (site: Site, machine: Machine, name: Component, rendering: Rend
       })
       return
     }
+    if (lastWordsOf(site, image) !== undefined) {
+      const againMs = Math.min(PULL_AGAIN_MS * 2 ** restarts, LONGEST_BACK_OFF_MS)
+      site.journal.write(machine.name, 'static-pod-crashed', `${name} ${image}`)
+      const message = `back-off ${againMs / 1000}s restarting failed container=${name} pod=${name}-${machine.name}_kube-system`
+      set(site, machine, name, {
+        ...{ ...rendering, isRunning: false, startedAt: 0, restarts: restarts + 1 },
+        waiting: { reason: 'CrashLoopBackOff', message },
+      })
+      later(site, machine, site.durations.fixed(againMs), () => {
+        if (isCurrent()) startPod(site, machine, name, rendering)
+      })
+      return
+    }
     site.journal.write(machine.name, 'static-pod', `${name} ${image}`)
-    set(site, machine, name, { ...rendering, isRunning: true, startedAt: site.schedule.now(), waiting: undefined })
+    set(site, machine, name, { ...rendering, isRunning: true, startedAt: site.schedule.now(), restarts, waiting: undefined })
   })
 }
 
@@ -157,7 +185,7 @@ export const fetchStaticPods = (site: Site, machine: Machine): void => {
     }
     if (pod && hashOf(pod) === hashOf(rendering)) continue
     site.journal.write(machine.name, 'static-pod-ended', name)
-    set(site, machine, name, { ...rendering, isRunning: false, startedAt: 0, waiting: undefined })
+    set(site, machine, name, { ...rendering, isRunning: false, startedAt: 0, restarts: 0, waiting: undefined })
     startPod(site, machine, name, rendering)
   }
 }

@@ -14,6 +14,8 @@ type PodStatus = { phase?: string }
 const specOf = (pod: KubeObject): PodSpec => pod.spec as PodSpec
 const phaseOf = (pod: KubeObject): string => (pod.status as PodStatus | undefined)?.phase ?? 'Pending'
 const ownerOf = (pod: KubeObject) => pod.metadata.ownerReferences?.find(o => o.controller)
+const imageOf = (podSpec: unknown): string | undefined =>
+  (podSpec as { containers?: readonly { image?: string }[] } | undefined)?.containers?.[0]?.image
 const leaving = (pod: KubeObject): boolean => pod.metadata.deletionTimestamp !== undefined
 
 /**
@@ -170,6 +172,12 @@ export const keepWorkloads = (site: Site, api: ApiServer, nodes: Nodes): { reado
         if (!nodes.of(machine) || own.some(pod => specOf(pod).nodeName === machine.name && !leaving(pod))) continue
         store.create(RESOURCE.pods, podFrom(set, { generateName: `${set.metadata.name}-` }, { nodeName: machine.name }))
       }
+      const isCurrent = (pod: KubeObject): boolean =>
+        imageOf(pod.spec) === imageOf((set.spec as { template?: { spec?: unknown } }).template?.spec)
+      const old = own.filter(pod => !leaving(pod) && !isCurrent(pod))
+      // One after the other: the next goes when all others are there.
+      if (old[0] && own.every(pod => conditionOf(pod, 'Ready')?.status === 'True' && !leaving(pod)))
+        store.remove(RESOURCE.pods, old[0].metadata.namespace ?? '', old[0].metadata.name, { uid: old[0].metadata.uid })
       const ready = own.filter(pod => conditionOf(pod, 'Ready')?.status === 'True').length
       const wanted = machines.filter(m => nodes.of(m)).length
       const status = {
@@ -177,7 +185,7 @@ export const keepWorkloads = (site: Site, api: ApiServer, nodes: Nodes): { reado
         currentNumberScheduled: own.length,
         numberReady: ready,
         numberAvailable: ready,
-        updatedNumberScheduled: wanted,
+        updatedNumberScheduled: wanted - old.length,
         observedGeneration: set.metadata.generation,
       }
       change(store, RESOURCE.daemonSets, set.metadata.namespace ?? '', set.metadata.name, now => ({ ...now, status }))

@@ -64,7 +64,10 @@ export const watchAlways = (story: Story, allowed: Allowed, self?: string): Watc
 
   const isServing = (m: Machine): boolean => world.isUp(m) && m.staticPods && isConnected(world.etcd.memberOf(m))
   const isConnected = (member: ReturnType<typeof world.etcd.memberOf>): boolean => member !== undefined && world.etcd.isConnected(member)
-  const controlPlanesAway = (): readonly string[] => world.machines.filter(m => m.role === 'controlplane' && !isServing(m)).map(m => m.name)
+  /** It was reset, and is none of the cluster any more. */
+  const hasLeft = ({ name }: Machine): boolean => world.journal.of('wiped', name).length > 0 && !world.store.get(RESOURCE.nodes, '', name)
+  const controlPlanesAway = (): readonly string[] =>
+    world.machines.filter(m => m.role === 'controlplane' && !isServing(m) && !hasLeft(m)).map(m => m.name)
 
   const atMostOneAway = (): void => {
     if (allowed.apiOutage) return

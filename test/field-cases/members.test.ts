@@ -119,35 +119,50 @@ describe('the lock of upgrades in etcd outlives the machine that held it [B080 s
 })
 
 describe('several are reset at once, a control plane among them [B139 freed-dev-llc/turing-rk1-cluster#49]', () => {
-  it('each is reached directly, one after the other, and is done when it was seen wiped', async () => {
+  const isOver = ({ phase, failureReason }: OperationStatus = {}): boolean =>
+    phase === 'Completed' || (phase === 'Paused' && failureReason !== 'ClusterLockHeld')
+  const reset = (run: Run, machine: string, more: object): void =>
+    void run.create({
+      name: machine,
+      spec: { kind: 'node', node: { action: 'reset', machine, ...more }, acknowledge: ['no-fault-tolerance'] },
+    })
+  const known = ({ world }: Run): readonly unknown[] =>
+    world.store.list(ICHOR.machines, NAMESPACE).items.map(m => (m['status'] as { hostname?: string }).hostname)
+  /** How many were being wiped, or on their way to it, at once. */
+  const mostAtOnce = (run: Run): (() => number) => {
+    let most = 0
+    run.world.store.watch(ICHOR.operations, undefined, () => {
+      const open = run.names().flatMap(name => run.operation(name)?.status.machines?.filter(t => t.phase === 'Running') ?? [])
+      most = Math.max(most, open.length)
+    })
+    return () => most
+  }
+
+  it.each([
+    ['seen in maintenance', { rebootAfter: true }],
+    ['silent', {}],
+  ])('each is reached directly, and the next begins when the one before was %s', async (_what, more) => {
     const names = ['cp-2', 'wk-1', 'wk-2']
-    const isOver = ({ phase, failureReason }: OperationStatus = {}): boolean =>
-      phase === 'Completed' || (phase === 'Paused' && failureReason !== 'ClusterLockHeld')
     const asked = new Set<string>()
+    let most = (): number => 0
     const { run } = await play({
-      arrange: ({ world }) =>
-        void world.calls.intercept(({ name, target }) => {
-          asked.add(`${name} ${world.at(target)?.name}`)
+      arrange: run => {
+        most = mostAtOnce(run)
+        run.world.calls.intercept(({ name, target }) => {
+          asked.add(`${name} ${run.world.at(target)?.name}`)
           return undefined
-        }),
-      spec: { node: { action: 'reset', machine: 'cp-2', rebootAfter: true }, acknowledge: ['no-fault-tolerance'] },
-      allowed: { away: ['cp-2'] },
+        })
+      },
+      cluster: { workers: 3 },
+      spec: { node: { action: 'reset', machine: 'cp-2', ...more }, acknowledge: ['no-fault-tolerance'] },
+      allowed: { away: names },
       drive: async run => {
         // The worst order: the control plane first.
         for (const machine of ['wk-1', 'wk-2']) {
           await run.pass(1_000)
-          run.create({ name: machine, spec: { kind: 'node', node: { action: 'reset', machine, rebootAfter: true } } })
+          reset(run, machine, more)
         }
-        await run.until('the first worker is reset', () => isOver(run.operation('wk-1')?.status))
-        // A machine that left is still known by its TalosMachine, and counts as one that is away until somebody takes that out.
-        await run.until('the second waits, and says for what', () =>
-          (run.operation('wk-2')?.status.message ?? '').includes('wk-1 not ready'),
-        )
-        const left = run.world.store
-          .list(ICHOR.machines, NAMESPACE)
-          .items.find(m => (m['status'] as { hostname?: string }).hostname === 'wk-1')
-        run.world.store.remove(ICHOR.machines, NAMESPACE, left?.metadata.name ?? '')
-        await run.until('the second is reset', () => isOver(run.operation('wk-2')?.status))
+        await run.until('all are reset', () => [...run.names()].every(name => isOver(run.operation(name)?.status)), 60 * MINUTE)
       },
     })
     const statuses = [run.status(), run.operation('wk-1')?.status, run.operation('wk-2')?.status]
@@ -156,5 +171,67 @@ describe('several are reset at once, a control plane among them [B139 freed-dev-
     for (const name of names) expect([...asked]).toEqual(expect.arrayContaining([`reset ${name}`, `maintenance ${name}`]))
     for (const status of statuses) expect(status?.machines?.[0]?.message).toContain('reset, and no more in the cluster')
     expect(run.world.etcd.members().map(m => m.name)).toEqual(['cp-1', 'cp-3'])
+    expect(most()).toBe(1)
+    expect(known(run)).toEqual(expect.arrayContaining(names))
+  })
+
+  it('control planes as well, one after the other, down to as few as may be', async () => {
+    let most = (): number => 0
+    const { run } = await play({
+      cluster: { controlPlanes: 5 },
+      spec: { node: { action: 'reset', machine: 'cp-2' } },
+      allowed: { away: ['cp-2', 'cp-3'] },
+      arrange: run => void (most = mostAtOnce(run)),
+      drive: async run => {
+        reset(run, 'cp-3', {})
+        await run.until('both are reset', () => run.names().every(name => isOver(run.operation(name)?.status)), 60 * MINUTE)
+      },
+    })
+    expect([run.status().phase, run.operation('cp-3')?.status.phase]).toEqual(['Completed', 'Completed'])
+    expect(run.world.etcd.members().map(m => m.name)).toEqual(['cp-1', 'cp-4', 'cp-5'])
+    expect(most()).toBe(1)
+  })
+
+  it('what was not seen to be wiped is not taken for gone: the next one waits, and says for whom', async () => {
+    const { run } = await play({
+      cluster: { workers: 3 },
+      spec: { node: { action: 'reset', machine: 'wk-1', rebootAfter: true } },
+      allowed: { away: ['wk-1'], keepsCordon: ['wk-1'] },
+      arrange: ({ world }) => {
+        const stop = world.journal.onEntry(({ what }) => {
+          if (what !== 'wiped') return
+          stop()
+          world.blackHole('wk-1', true)
+        })
+      },
+      drive: async run => {
+        reset(run, 'wk-2', { rebootAfter: true })
+        await run.until('the first is given up', () => isOver(run.status()), 60 * MINUTE)
+        expect(run.status()).toMatchObject({ phase: 'Paused', failureReason: 'RebootTimeout' })
+        await run.until(
+          'the second waits for it',
+          () => run.operation('wk-2')?.status.message?.includes('wk-1 not ready') === true,
+          10 * MINUTE,
+        )
+        await run.until('and gives up too', () => isOver(run.operation('wk-2')?.status), 60 * MINUTE)
+        expect(run.operation('wk-2')?.status).toMatchObject({ phase: 'Paused', failureReason: 'NodeNotReady' })
+      },
+    })
+    expect(run.world.journal.of('wiped').map(e => e.machine)).toEqual(['wk-1'])
+  })
+
+  it('an upgrade of the rest is not kept by what is left of them', async () => {
+    const { run } = await play({
+      cluster: { controlPlanes: 5 },
+      spec: { node: { action: 'reset', machine: 'cp-2' } },
+      allowed: { away: ['cp-2'] },
+      drive: async run => {
+        await run.until('it is reset', () => isOver(run.status()), 60 * MINUTE)
+        run.create({ name: 'talos', spec: { kind: 'talos', ...spec } })
+        await run.until('the rest is upgraded', () => isOver(run.operation('talos')?.status))
+      },
+    })
+    expect(run.operation('talos')?.status).toMatchObject({ phase: 'Completed', progress: { done: 6, skipped: 0 } })
+    expect(known(run)).toContain('cp-2')
   })
 })

@@ -66,6 +66,8 @@ export type KubeClient = {
   readonly table: (resource: Resource, options?: ListOptions & { readonly objects?: 'metadata' | 'whole' }) => Promise<ApiResult<Table>>
   /** The server's own version, for example `v1.36.2`. */
   readonly version: () => Promise<ApiResult<string>>
+  /** Its own metrics, as text. */
+  readonly metrics: () => Promise<ApiResult<string>>
   /** All that it serves: `v1`, `apps/v1`, … */
   readonly apiVersions: () => Promise<ApiResult<readonly string[]>>
   /** The type of that kind, found by discovery; undefined where it is not served. */
@@ -293,6 +295,13 @@ export const kubeClient = (transport: Transport, defaults: { readonly fieldManag
       return version === ''
         ? apiFault('unknown', `${transport.peer}: /version names no version; the address must be that of a Kubernetes API server`)
         : { ok: true, value: version }
+    },
+    metrics: async () => {
+      const answer = await transport.send({
+        ...{ verb: 'get', method: 'GET', path: '/metrics', resource: 'metrics', what: 'the metrics' },
+        ...{ accept: 'text/plain', deadlineMs: LIST_DEADLINE_MS },
+      })
+      return answer.ok ? { ok: true, value: text(answer.value) } : answer
     },
     apiVersions: async () => {
       const core = await transport.send({ verb: 'get', method: 'GET', path: '/api', resource: 'api', what: 'the API versions' })

@@ -1,6 +1,7 @@
 import { ANNOTATION } from '../../api/names.ts'
 import type { Result } from '../../ports/fault.ts'
 import { done } from '../../ports/fault.ts'
+import type { ControlPlaneFacts } from '../../ports/control-plane.ts'
 import type { CiliumFacts, ClusterAddons, Kube, NodeFacts, PodFacts } from '../../ports/kube.ts'
 import type { ApiFault, ApiResult } from './classify.ts'
 import type { KubeClient, KubeObject } from './client.ts'
@@ -8,7 +9,9 @@ import { budgetOf, nodeOf, podOf, tagVersion } from './facts.ts'
 import type { Json } from './json.ts'
 import { at, deepFreeze, list, record, text, texts } from './json.ts'
 import type { Resource } from './resource.ts'
-import { anyObject } from './any-object.ts'
+import { anyObject, servedTypes } from './any-object.ts'
+import { CONTROL_PLANE_PODS, controlPlanePodOf, daemonSetOf, deploymentOf, deprecatedApisIn } from './control-plane.ts'
+import { manifestsOf } from './manifests.ts'
 import { RESOURCE } from './resource.ts'
 
 const SYSTEM = 'kube-system'
@@ -54,7 +57,9 @@ export const openKube = (client: KubeClient): Kube => {
     }
   }
 
-  const object = anyObject(client)
+  const types = servedTypes(client)
+  const object = anyObject(client, types)
+  const manifests = manifestsOf(client, types)
 
   return {
     version: () => client.version(),
@@ -78,6 +83,31 @@ export const openKube = (client: KubeClient): Kube => {
       const proxy = await optional(client.get(RESOURCE.daemonSet, { namespace: SYSTEM, name: 'kube-proxy' }))
       return proxy.ok ? { ok: true, value: deepFreeze({ cilium: found.value, kubeProxy: proxy.value !== undefined }) } : proxy
     },
+
+    controlPlane: async (): Promise<Result<ControlPlaneFacts>> => {
+      const [pods, kubeProxy, coreDNS] = await Promise.all([
+        client.list(RESOURCE.pod, { namespace: SYSTEM, labelSelector: CONTROL_PLANE_PODS }),
+        optional(client.get(RESOURCE.daemonSet, { namespace: SYSTEM, name: 'kube-proxy' })),
+        optional(client.get(RESOURCE.deployment, { namespace: SYSTEM, name: 'coredns' })),
+      ])
+      if (!pods.ok) return pods
+      if (!kubeProxy.ok) return kubeProxy
+      if (!coreDNS.ok) return coreDNS
+      return {
+        ok: true,
+        value: deepFreeze({
+          pods: pods.value.items.map(controlPlanePodOf).filter(pod => pod !== undefined),
+          ...(kubeProxy.value ? { kubeProxy: daemonSetOf(kubeProxy.value) } : {}),
+          ...(coreDNS.value ? { coreDNS: deploymentOf(coreDNS.value) } : {}),
+        }),
+      }
+    },
+    deprecatedApis: async () => {
+      const metrics = await client.metrics()
+      return metrics.ok ? { ok: true, value: deprecatedApisIn(metrics.value) } : metrics
+    },
+    compareManifests: manifests.compare,
+    applyManifests: manifests.apply,
 
     object,
 

@@ -26,6 +26,7 @@ export const RESOURCE = {
   namespace: core('namespaces', 'Namespace'),
   lease: { group: 'coordination.k8s.io', version: 'v1', plural: 'leases', kind: 'Lease' },
   daemonSet: { group: 'apps', version: 'v1', plural: 'daemonsets', kind: 'DaemonSet' },
+  deployment: { group: 'apps', version: 'v1', plural: 'deployments', kind: 'Deployment' },
   budget: { group: 'policy', version: 'v1', plural: 'poddisruptionbudgets', kind: 'PodDisruptionBudget' },
   volumeAttachment: { group: 'storage.k8s.io', version: 'v1', plural: 'volumeattachments', kind: 'VolumeAttachment' },
   crd: { group: 'apiextensions.k8s.io', version: 'v1', plural: 'customresourcedefinitions', kind: 'CustomResourceDefinition' },

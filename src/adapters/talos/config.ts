@@ -1,9 +1,17 @@
 import { ApplyConfigurationRequest_Mode, MachineService } from '../../../proto/gen/machine/machine_pb.ts'
+import type { Component } from '../../ports/components.ts'
 import { done, failed, type Fault, ok, type Result } from '../../ports/fault.ts'
 import { onlyMessage } from './answer.ts'
 import type { Calls } from './calls.ts'
 import { getResource } from './cosi.ts'
-import { type ConfigFacts, readConfigFacts, saysTheSame, withInstallImage } from './machine-config.ts'
+import {
+  type ConfigFacts,
+  type ConfigResult,
+  readConfigFacts,
+  saysTheSame,
+  withComponentImage,
+  withInstallImage,
+} from './machine-config.ts'
 import { resourceTypes } from './resource-types.ts'
 
 const applyDeadlineMs = 30_000
@@ -21,18 +29,27 @@ export async function readMachineConfig(calls: Calls, address: string): Promise<
  * A configuration that is staged or on trial would be lost by it, so such a machine is a Fault of kind `precondition`, as is one
  * without an install section.
  */
-export async function setInstallImage(calls: Calls, address: string, image: string): Promise<Result<void>> {
+export function setInstallImage(calls: Calls, address: string, image: string): Promise<Result<void>> {
+  return change(calls, address, 'the install image', text => withInstallImage(text, image))
+}
+
+/** The same for the image of a component of Kubernetes. */
+export function setComponentImage(calls: Calls, address: string, component: Component, image: string): Promise<Result<void>> {
+  return change(calls, address, `the image of ${component}`, text => withComponentImage(text, component, image))
+}
+
+async function change(calls: Calls, address: string, what: string, edit: (text: string) => ConfigResult<string>): Promise<Result<void>> {
   const [live, persistent] = await Promise.all([configText(calls, address, 'v1alpha1'), configText(calls, address, 'persistent')])
   if (!live.ok) return live
   if (!persistent.ok) return persistent
   if (live.value === undefined) return failed('precondition', `${address}: the machine has no configuration: it is in maintenance mode`)
-  const changed = withInstallImage(live.value, image)
+  const changed = edit(live.value)
   if (!changed.ok) return failed('precondition', `${address}: its machine configuration: ${changed.problem}`)
   if (changed.value === live.value) return done
   if (persistent.value !== undefined && !saysTheSame(persistent.value, live.value)) {
     return failed(
       'precondition',
-      `${address}: a configuration is staged or on trial there, and setting the install image now would undo that; reboot the machine or apply a configuration first`,
+      `${address}: a configuration is staged or on trial there, and setting ${what} now would undo that; reboot the machine or apply a configuration first`,
     )
   }
   const answer = await calls.unary(

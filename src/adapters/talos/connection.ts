@@ -3,7 +3,8 @@ import { failed, ok, type Fault, type Result } from '../../ports/fault.ts'
 import type { EtcdSnapshots, Talos } from '../../ports/talos.ts'
 import { formatAddress } from './address.ts'
 import { type CallReport, talosCalls } from './calls.ts'
-import { setInstallImage } from './config.ts'
+import { components } from './components.ts'
+import { setComponentImage, setInstallImage } from './config.ts'
 import { readEtcd } from './etcd.ts'
 import { machineActions } from './machine-actions.ts'
 import { machineReader } from './machine-facts.ts'
@@ -63,6 +64,7 @@ export function talosConnection(options: TalosConnectionOptions): Result<TalosCo
   const explained = otherWay(calls, config.endpoints, clock)
   return ok({
     ...machineActions(calls, clock),
+    ...components(calls),
     endpoints: config.endpoints.map(formatAddress),
     credentialBegins: config.notBefore.getTime(),
     credentialExpires: config.notAfter.getTime(),
@@ -83,6 +85,11 @@ export function talosConnection(options: TalosConnectionOptions): Result<TalosCo
     setInstallImage: async (address, image) => {
       const set = await setInstallImage(calls, address, image)
       // Also after a failure: it may have come through.
+      reader.forgetConfiguration(address)
+      return set
+    },
+    setComponentImage: async (address, component, image) => {
+      const set = await setComponentImage(calls, address, component, image)
       reader.forgetConfiguration(address)
       return set
     },

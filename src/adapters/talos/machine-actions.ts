@@ -7,6 +7,7 @@ import type { LongCall } from '../../ports/talos.ts'
 import { onlyMessage } from './answer.ts'
 import type { Calls } from './calls.ts'
 import { readMaintenance } from './maintenance.ts'
+import { redacted } from './redact.ts'
 
 const minuteMs = 60_000
 /** Until the sequence is accepted; it then runs by itself. */
@@ -15,6 +16,8 @@ const sequenceDeadlineMs = 30_000
 const defragmentDeadlineMs = 15 * minuteMs
 /** The machine itself tries for five minutes. */
 const leaveDeadlineMs = 6 * minuteMs
+
+const longestEvent = 300
 
 const { method } = MachineService
 
@@ -62,11 +65,13 @@ async function readService(calls: Calls, address: string, id: string): Promise<R
   const found = list.value.services.find(service => service.id === id)
   if (!found) return ok(undefined)
   const startedAt = found.state === 'Running' ? startOf(found.events) : undefined
+  const last = found.events?.events.at(-1)?.msg
   return ok({
     id,
     state: found.state,
     health: !found.health || found.health.unknown ? 'unknown' : found.health.healthy ? 'healthy' : 'unhealthy',
     ...(startedAt === undefined ? {} : { startedAt }),
+    ...(last ? { lastEvent: redacted(last, longestEvent) } : {}),
   })
 }
 

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { defaultEtcdQuotaBytes, readConfigFacts, saysTheSame, withInstallImage } from './machine-config.ts'
+import { defaultEtcdQuotaBytes, readConfigFacts, saysTheSame, withComponentImage, withInstallImage } from './machine-config.ts'
 
 const image = 'factory.talos.dev/metal-installer/376567988ad370138ad8b2698212367b8edcb69b5fd68c80be1f2ec7d603b4ba:v1.13.9'
 const old = 'ghcr.io/siderolabs/installer:v1.13.5'
@@ -74,6 +74,33 @@ describe('only the image changes', () => {
     const first = what === 'with an image' ? '' : `installer: {image: ${image}}\n`
     expect(withInstallImage(document(before), image)).toEqual({ ok: true, value: document(after, first) })
     expect(readConfigFacts(document(after, first))).toMatchObject({ ok: true, value: { installImage: image } })
+  })
+})
+
+describe('the image of a component', () => {
+  const wanted = 'registry.k8s.io/kube-apiserver:v1.36.3'
+  const main = (section: string): string => `version: v1alpha1\nmachine:\n  type: controlplane\ncluster:\n${section}  clusterName: home\n`
+  test.each([
+    ['named', '  apiServer:\n    image: old\n    certSANs: []\n', `  apiServer:\n    image: ${wanted}\n    certSANs: []\n`],
+    ['not named', '  apiServer:\n    certSANs: []\n', `  apiServer:\n    image: ${wanted}\n    certSANs: []\n`],
+    ['in an empty section', '  apiServer: {}\n', `  apiServer: {image: ${wanted}}\n`],
+    ['in a section that says nothing', '  apiServer: # later\n', `  apiServer: {image: ${wanted}} # later\n`],
+    ['without a section', '', `  apiServer: {image: ${wanted}}\n`],
+  ])('%s', (_, before, after) => {
+    expect(withComponentImage(main(before), 'kube-apiserver', wanted)).toEqual({ ok: true, value: main(after) })
+  })
+
+  test("a document of its own, as Talos 1.14 has, goes before the other's section", () => {
+    const text = (image: string) => `${main('')}---\napiVersion: v1alpha1\nkind: KubeletConfig\nimage: ${image}\n`
+    expect(withComponentImage(text('old'), 'kubelet', 'ghcr.io/siderolabs/kubelet:v1.36.3')).toEqual({
+      ok: true,
+      value: text('ghcr.io/siderolabs/kubelet:v1.36.3'),
+    })
+  })
+
+  test('a section that others use by its anchor stays', () => {
+    const text = main('  apiServer: &a {image: old}\n  other: *a\n')
+    expect(withComponentImage(text, 'kube-apiserver', wanted)).toMatchObject({ ok: false })
   })
 })
 

@@ -1,4 +1,5 @@
 import { isDeepStrictEqual } from 'node:util'
+import type { Component } from '../../ports/components.ts'
 import { type Document, isAlias, isMap, isScalar, parseAllDocuments, type Pair, Scalar, type YAMLMap } from 'yaml'
 
 /** What is read from a machine configuration; everything else in it stays where it is. */
@@ -35,20 +36,38 @@ export function readConfigFacts(text: string): ConfigResult<ConfigFacts> {
  * back where the image is there already. A configuration without an install section has nothing to set, which is a problem.
  */
 export function withInstallImage(text: string, image: string): ConfigResult<string> {
+  return withImage(
+    text,
+    installPlace,
+    image,
+    'it has no machine.install (nor a document UnattendedInstallConfig), so there is no install image to set',
+  )
+}
+
+/** The same for the image of a component of Kubernetes. Where the configuration names none, the place for it is made. */
+export function withComponentImage(text: string, component: Component, image: string): ConfigResult<string> {
+  return withImage(text, values => componentPlace(values, component), image, 'it has no document of version v1alpha1')
+}
+
+function withImage(
+  text: string,
+  placeIn: (values: readonly unknown[]) => Place | undefined,
+  image: string,
+  nowhere: string,
+): ConfigResult<string> {
   // Also what keeps YAML's own signs out of the text.
   if (!/^[A-Za-z0-9][\w./:@-]*$/.test(image)) return { ok: false, problem: 'the image to set is not an image reference' }
   const parsed = parse(text)
   if (!parsed.ok) return parsed
-  if (installImageOf(parsed.value.values) === image) return { ok: true, value: text }
-  const place = installPlace(parsed.value.values)
-  if (!place)
-    return { ok: false, problem: 'it has no machine.install (nor a document UnattendedInstallConfig), so there is no install image to set' }
-
-  const edit = editOf(text, parsed.value.documents[place.index]!, place.path, image)
+  const { documents, values } = parsed.value
+  const place = placeIn(values)
+  if (!place) return { ok: false, problem: nowhere }
+  if (at(values[place.index], place.path) === image) return { ok: true, value: text }
+  const edit = editOf(text, documents[place.index]!, place.path, image)
   if (!edit)
     return { ok: false, problem: `${place.path.join('.')} is written in a way (anchor, alias or merge) that cannot be changed alone` }
   const changed = text.slice(0, edit.from) + edit.text + text.slice(edit.to)
-  return isOnlyChange(parsed.value.values, changed, place, image)
+  return isOnlyChange(values, changed, place, image)
     ? { ok: true, value: changed }
     : { ok: false, problem: `${place.path.join('.')} is written in a way that cannot be changed alone` }
 }
@@ -88,8 +107,8 @@ function isMainDocument(value: unknown): boolean {
   return isMapping(value) && !Object.hasOwn(value, 'kind')
 }
 
-function isUnattendedInstall(value: unknown): boolean {
-  return isMapping(value) && value['kind'] === 'UnattendedInstallConfig'
+function isOfKind(value: unknown, kind: string): boolean {
+  return isMapping(value) && value['kind'] === kind
 }
 
 function installImageOf(values: readonly unknown[]): string {
@@ -102,10 +121,27 @@ type Place = { readonly index: number; readonly path: Path }
 
 /** Both forms may not stand together, so the document of Talos 1.14 goes first where it is there. */
 function installPlace(values: readonly unknown[]): Place | undefined {
-  const unattended = values.findIndex(isUnattendedInstall)
+  const unattended = values.findIndex(value => isOfKind(value, 'UnattendedInstallConfig'))
   if (unattended !== -1) return { index: unattended, path: unattendedPath }
   const main = values.findIndex(isMainDocument)
   return main !== -1 && isMapping(at(values[main], mainPath.slice(0, -1))) ? { index: main, path: mainPath } : undefined
+}
+
+/** Of each component: in the one document of old, and the kind of its own document since Talos 1.14. */
+const componentPlaces: Readonly<Record<Component, { readonly path: Path; readonly kind: string }>> = {
+  'kube-apiserver': { path: ['cluster', 'apiServer', 'image'], kind: 'KubeAPIServerConfig' },
+  'kube-controller-manager': { path: ['cluster', 'controllerManager', 'image'], kind: 'KubeControllerManagerConfig' },
+  'kube-scheduler': { path: ['cluster', 'scheduler', 'image'], kind: 'KubeSchedulerConfig' },
+  'kube-proxy': { path: ['cluster', 'proxy', 'image'], kind: 'KubeProxyConfig' },
+  kubelet: { path: ['machine', 'kubelet', 'image'], kind: 'KubeletConfig' },
+}
+
+function componentPlace(values: readonly unknown[], component: Component): Place | undefined {
+  const { path, kind } = componentPlaces[component]
+  const own = values.findIndex(value => isOfKind(value, kind))
+  if (own !== -1) return { index: own, path: ['image'] }
+  const main = values.findIndex(isMainDocument)
+  return main === -1 ? undefined : { index: main, path }
 }
 
 function at(value: unknown, path: Path): unknown {
@@ -118,29 +154,40 @@ function isMapping(value: unknown): value is Record<string, unknown> {
 
 type Edit = { readonly from: number; readonly to: number; readonly text: string }
 
-function editOf(text: string, document: Document, path: Path, image: string): Edit | undefined {
-  const [last, ...before] = path.toReversed()
-  const parent = document.getIn(before.toReversed(), true)
-  if (last === undefined) return undefined
-  if (parent === undefined && path === unattendedPath && isMap(document.contents))
-    return insertion(text, document.contents, `installer: {image: ${image}}`)
-  if (!isMap(parent)) return undefined
-  const pair = parent.items.find(({ key }) => isScalar(key) && key.value === last)
-  return pair ? replacement(text, pair, image) : insertion(text, parent, `${last}: ${image}`)
+/** Follows the path as far as there are maps, and writes the rest of it there. */
+function editOf(text: string, { contents }: Document, path: Path, image: string): Edit | undefined {
+  let map: unknown = contents
+  for (const [depth, key] of path.entries()) {
+    if (!isMap(map)) return undefined
+    const pair = map.items.find(item => isScalar(item.key) && item.key.value === key)
+    const rest = path.slice(depth + 1)
+    if (!pair) return insertion(text, map, `${key}: ${nested(rest, image)}`)
+    if (rest.length === 0 || isEmpty(pair)) return replacement(text, pair, nested(rest, image))
+    map = pair.value
+  }
+  return undefined
 }
 
-function replacement(text: string, pair: Pair, image: string): Edit | undefined {
+function nested(path: Path, image: string): string {
+  return path.reduceRight((inner, key) => `{${key}: ${inner}}`, image)
+}
+
+function isEmpty({ value }: Pair): boolean {
+  return value === null || (isScalar(value) && value.value === null && value.source === '')
+}
+
+function replacement(text: string, pair: Pair, written: string): Edit | undefined {
   const { key, value } = pair
-  if (value === null || (isScalar(value) && value.value === null && value.source === '')) {
+  if (isEmpty(pair)) {
     const keyEnd = isScalar(key) ? key.range?.[1] : undefined
     const colon = keyEnd === undefined ? -1 : text.indexOf(':', keyEnd)
-    return colon === -1 ? undefined : { from: colon + 1, to: colon + 1, text: ` ${image}` }
+    return colon === -1 ? undefined : { from: colon + 1, to: colon + 1, text: ` ${written}` }
   }
   if (isAlias(value) || !isScalar(value) || value.anchor || !value.range) return undefined
   const [from, to] = value.range
-  if (value.type === Scalar.QUOTE_DOUBLE) return { from, to, text: `"${image}"` }
-  if (value.type === Scalar.QUOTE_SINGLE) return { from, to, text: `'${image}'` }
-  return value.type === Scalar.PLAIN ? { from, to, text: image } : undefined
+  if (value.type === Scalar.QUOTE_DOUBLE) return { from, to, text: `"${written}"` }
+  if (value.type === Scalar.QUOTE_SINGLE) return { from, to, text: `'${written}'` }
+  return value.type === Scalar.PLAIN ? { from, to, text: written } : undefined
 }
 
 /** As the first entry of the map, indented as its others are. */

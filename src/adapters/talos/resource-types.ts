@@ -2,7 +2,17 @@ import { InfoSpecSchema, IdentitySpecSchema, MemberSpecSchema } from '../../../p
 import { MachineConfigSpecSchema, MachineTypeSpecSchema } from '../../../proto/gen/resource/config/config_pb.ts'
 import { LayerSchema } from '../../../proto/gen/talos/resource/definitions/extensions/extensions_pb.ts'
 import { SystemInformationSpecSchema } from '../../../proto/gen/talos/resource/definitions/hardware/hardware_pb.ts'
-import { NodenameSpecSchema } from '../../../proto/gen/talos/resource/definitions/k8s/k8s_pb.ts'
+import {
+  APIServerConfigSpecSchema,
+  ControllerManagerConfigSpecSchema,
+  KubeletSpecSpecSchema,
+  KubeletStatusSpecSchema,
+  ManifestSpecSchema,
+  NodenameSpecSchema,
+  SchedulerConfigSpecSchema,
+  StaticPodSpecSchema,
+  StaticPodStatusSpecSchema,
+} from '../../../proto/gen/talos/resource/definitions/k8s/k8s_pb.ts'
 import { HostnameStatusSpecSchema } from '../../../proto/gen/talos/resource/definitions/network/network_pb.ts'
 import {
   BootIDSpecSchema,
@@ -25,6 +35,19 @@ export const resourceTypes = {
   identity: { namespace: 'cluster', type: 'Identities.cluster.talos.dev', schema: IdentitySpecSchema },
   info: { namespace: 'cluster', type: 'Infos.cluster.talos.dev', schema: InfoSpecSchema },
   nodename: { namespace: 'k8s', type: 'Nodenames.kubernetes.talos.dev', schema: NodenameSpecSchema },
+  kubeletSpec: { namespace: 'k8s', type: 'KubeletSpecs.kubernetes.talos.dev', schema: KubeletSpecSpecSchema },
+  /** Since Talos 1.14. */
+  kubeletStatus: { namespace: 'k8s', type: 'KubeletStatuses.kubernetes.talos.dev', schema: KubeletStatusSpecSchema },
+  apiServerConfig: { namespace: 'controlplane', type: 'APIServerConfigs.kubernetes.talos.dev', schema: APIServerConfigSpecSchema },
+  controllerManagerConfig: {
+    namespace: 'controlplane',
+    type: 'ControllerManagerConfigs.kubernetes.talos.dev',
+    schema: ControllerManagerConfigSpecSchema,
+  },
+  schedulerConfig: { namespace: 'controlplane', type: 'SchedulerConfigs.kubernetes.talos.dev', schema: SchedulerConfigSpecSchema },
+  staticPod: { namespace: 'k8s', type: 'StaticPods.kubernetes.talos.dev', schema: StaticPodSpecSchema },
+  staticPodStatus: { namespace: 'k8s', type: 'StaticPodStatuses.kubernetes.talos.dev', schema: StaticPodStatusSpecSchema },
+  manifest: { namespace: 'controlplane', type: 'Manifests.kubernetes.talos.dev', schema: ManifestSpecSchema },
   hostnameStatus: { namespace: 'network', type: 'HostnameStatuses.net.talos.dev', schema: HostnameStatusSpecSchema },
   systemInformation: { namespace: 'hardware', type: 'SystemInformations.hardware.talos.dev', schema: SystemInformationSpecSchema },
 } as const

@@ -25,18 +25,22 @@ const forfeitDeadlineMs = minuteMs
 /** The containerd that the installer runs from: where talosctl pulls to and installs from, too. */
 const systemContainerd = { driver: ContainerDriver.CRI, namespace: ContainerdNamespace.NS_SYSTEM }
 
+/** Whose images they are: those of Talos itself, or those of pods. */
+export type PullNamespace = typeof ContainerdNamespace.NS_SYSTEM | typeof ContainerdNamespace.NS_CRI
+
 export async function pullImage(
   calls: Calls,
   address: string,
   image: string,
   { cancellation, progress }: LongCall,
+  namespace: PullNamespace = ContainerdNamespace.NS_SYSTEM,
 ): Promise<Result<string>> {
   const layers = pullProgress(progress)
   let name = ''
   const pulled = await calls.stream(
     address,
     ImageService.method.pull,
-    { containerd: systemContainerd, imageRef: image },
+    { containerd: { driver: ContainerDriver.CRI, namespace }, imageRef: image },
     ({ response }) => {
       if (response.case === 'name') name = response.value
       if (response.case === 'pullProgress') layers(response.value)
@@ -46,16 +50,22 @@ export async function pullImage(
   // The reference comes last; with it, the image is there, however the stream ended.
   if (name !== '') return ok(name)
   if (pulled.ok) return failed('unreachable', `${address}: ImageService.Pull ${image}: the stream ended before it named the image`)
-  return pulled.fault.kind === 'unsupported' ? pullOldWay(calls, address, image, { cancellation, progress }) : pulled
+  return pulled.fault.kind === 'unsupported' ? pullOldWay(calls, address, image, { cancellation, progress }, namespace) : pulled
 }
 
-/** Before Talos 1.13. Where even this is unknown, the installer pulls for itself. */
-async function pullOldWay(calls: Calls, address: string, image: string, { cancellation, progress }: LongCall): Promise<Result<string>> {
+/** Before Talos 1.13. Where even this is unknown, whoever needs the image pulls for itself. */
+async function pullOldWay(
+  calls: Calls,
+  address: string,
+  image: string,
+  { cancellation, progress }: LongCall,
+  namespace: PullNamespace,
+): Promise<Result<string>> {
   progress(`pulling ${image}`)
   const pulled = await calls.unary(
     address,
     MachineService.method.imagePull,
-    { namespace: ContainerdNamespace.NS_SYSTEM, reference: image },
+    { namespace, reference: image },
     { deadlineMs: pullDeadlineMs, cancellation, subject: image },
   )
   if (!pulled.ok) return pulled.fault.kind === 'unsupported' ? ok(image) : pulled

@@ -10,7 +10,7 @@ import type { View } from '../../core/world.ts'
 import { displayName, maintenanceFacts } from '../../core/world.ts'
 import type { EtcdMember } from '../../ports/talos.ts'
 import { actionStage, losesAll } from './stage.ts'
-import { isOrderly, rebootMs, specOf, wasAsked } from './view.ts'
+import { isOrderly, rebootMs, specOf, stillThere, wasAsked } from './view.ts'
 
 /** A machine leaves the cluster for good. A control plane leaves etcd first, by itself and visibly; only then is it wiped. */
 
@@ -131,7 +131,7 @@ const reset: Step = {
     const seen = isAsked(view) && !machineOf(view).ok ? view.world.facts.maintenance[view.target.name] : undefined
     return seen && !seen.ok ? SILENT_MS : 0
   },
-  guard: view => both(asRecorded(view), () => mayLeave(view)),
+  guard: view => both(stillThere(view), () => mayLeave(view)),
   guardStableMs: etcdSampleMs,
   act: {
     long: false,
@@ -202,6 +202,7 @@ export const resetStage: Stage = actionStage('reset', {
         view.target.committed === undefined ? (giveBack.guard?.(view) ?? YES) : wait('it is half reset, so its cordon stays'),
     },
   ],
+  removes: true,
   becomes: view =>
     `${rebootsAfter(view) ? 'in maintenance' : 'off'}, ${wipeOf(view) === 'disk' ? 'its system disk wiped' : 'its state wiped'}`,
   loses: view => [...losesAll(', for good')(view), 'everything on its disk'],

@@ -21,6 +21,7 @@ type Part = {
   readonly open?: (view: View) => Opening
   readonly steps: readonly Step[]
   readonly abandon?: readonly Step[]
+  readonly removes?: true
   readonly becomes: (view: View) => string
   readonly loses: (view: View) => readonly string[]
   readonly outcome: NonNullable<Stage['outcome']>
@@ -57,6 +58,7 @@ export const actionStage = (action: Action, part: Part): Stage => ({
   // A reboot is a reboot whoever caused it, and a service starts with its machine; anything else begins anew on a machine that was rebooted.
   ...(action === 'reboot' || action === 'restart-service' ? {} : { outdated }),
   steps: part.steps,
+  ...(part.removes ? { removes: true } : {}),
   abandon: part.abandon ?? [giveBack],
   preview: (view): PlannedMachine => {
     const facts = machineOf(view)

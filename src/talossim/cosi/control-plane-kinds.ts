@@ -16,14 +16,15 @@ import { kubernetesConfigOf } from '../../world/kubernetes-config.ts'
 import type { Machine } from '../../world/machine.ts'
 import { versionOf } from '../../world/machine.ts'
 import { isAtLeast } from '../../world/releases.ts'
+import { endpointOf } from '../../world/machine-config.ts'
 import { nodeIPsOf } from '../../world/kubelet.ts'
 import type { Site } from '../../world/site.ts'
 import type { Rendering } from '../../world/static-pods.ts'
 import { renderingsOf } from '../../world/static-pods.ts'
 import type { Drawn, ResourceKind } from './kind.ts'
 import { drawn, inOrder } from './kind.ts'
-import { bootstrapManifests } from './manifests.ts'
-import { endpointOf, NETWORK, staticPod } from './static-pods.ts'
+import { bootstrapManifests } from '../../world/manifests.ts'
+import { NETWORK, staticPod } from './static-pods.ts'
 
 type Draw = (site: Site, machine: Machine) => readonly Drawn[]
 
@@ -55,7 +56,7 @@ const apiServerConfig: Draw = (site, machine) => {
   const own = {
     image: programOf(site, machine, 'kube-apiserver').image,
     cloudProvider: '',
-    controlPlaneEndpoint: endpointOf(machine),
+    controlPlaneEndpoint: endpointOf(machine.config),
     etcdServers: ['https://localhost:2379'],
     advertisedAddress: '$(POD_IP)',
   }
@@ -243,7 +244,12 @@ export const controlPlaneKinds: readonly ResourceKind[] = [
     since: 0,
     draw: onControlPlane((site, machine) =>
       bootstrapManifests(site, machine).map(({ id, objects }) =>
-        drawn(id, ManifestSpecSchema, { items: objects.map(object => ({ object })) }, inOrder(objects)),
+        drawn(
+          id,
+          ManifestSpecSchema,
+          { items: objects.map(object => ({ object: object as JsonObject })) },
+          inOrder(objects as readonly JsonObject[]),
+        ),
       ),
     ),
   },

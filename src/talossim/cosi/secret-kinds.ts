@@ -9,8 +9,9 @@ import type { Site } from '../../world/site.ts'
 import type { Authorities, KeyPair } from '../call.ts'
 import type { Drawn, ResourceKind } from './kind.ts'
 import { drawn, ipBytes } from './kind.ts'
-import { bootstrapToken } from './manifests.ts'
-import { endpointOf, NETWORK } from './static-pods.ts'
+import { endpointOf } from '../../world/machine-config.ts'
+import { bootstrapToken } from '../../world/manifests.ts'
+import { NETWORK } from './static-pods.ts'
 
 const bytes = (text: string): Uint8Array => new TextEncoder().encode(text)
 const base64 = (text: string): string => Buffer.from(text).toString('base64')
@@ -46,7 +47,7 @@ const urlYaml = (url: string) => ({
 
 const kubernetesRoot = (site: Site, machine: Machine, { kubernetes, aggregator }: Authorities): readonly Drawn[] => {
   if (!kubernetes || machine.role !== 'controlplane') return []
-  const endpoint = endpointOf(machine)
+  const endpoint = endpointOf(machine.config)
   const local = 'https://localhost:6443'
   const token = bootstrapToken(site)
   return [

@@ -2,7 +2,7 @@ import type { JsonObject } from '@bufbuild/protobuf'
 import type { Machine } from '../../world/machine.ts'
 import type { Component } from '../../world/kubernetes-config.ts'
 import { imageVersion, kubernetesConfigOf } from '../../world/kubernetes-config.ts'
-import { readScalar } from '../../world/machine-config.ts'
+import { endpointOf } from '../../world/machine-config.ts'
 import type { Site } from '../../world/site.ts'
 import type { Rendering } from '../../world/static-pods.ts'
 import { renderedAnnotationsOf } from '../../world/static-pods.ts'
@@ -16,8 +16,6 @@ export const NETWORK = {
   domain: 'cluster.local',
 }
 
-export const endpointOf = (machine: Machine): string => readScalar(machine.config, ['cluster', 'controlPlane', 'endpoint']) ?? ''
-
 type Flags = Readonly<Record<string, string>>
 
 const secrets = (component: Component, file: string): string => `/system/secrets/kubernetes/${component}/${file}`
@@ -25,7 +23,7 @@ const config = (component: Component, file: string): string => `/system/config/k
 
 const apiServerFlags = (machine: Machine): Flags => {
   const secret = (file: string): string => secrets('kube-apiserver', file)
-  const endpoint = endpointOf(machine)
+  const endpoint = endpointOf(machine.config)
   return {
     'admission-control-config-file': config('kube-apiserver', 'admission-control-config.yaml'),
     'advertise-address': '$(POD_IP)',

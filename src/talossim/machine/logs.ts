@@ -2,8 +2,10 @@ import { MachineService } from '../../../proto/gen/machine/machine_pb.ts'
 import type { Answer } from '../../world/answer.ts'
 import { answer, refuse } from '../../world/answer.ts'
 import type { JournalEntry } from '../../world/journal.ts'
+import { COMPONENTS } from '../../world/kubernetes-config.ts'
 import { versionOf } from '../../world/machine.ts'
 import { releaseOf } from '../../world/releases.ts'
+import { lastWordsOf } from '../../world/static-pods.ts'
 import type { Call, StreamHandler } from '../call.ts'
 import { untilOver } from '../call.ts'
 import { streaming } from '../dispatch.ts'
@@ -44,10 +46,22 @@ const dmesg: StreamHandler<typeof methods.dmesg> = async (call, request, send) =
   return request.follow ? follow(call, tell) : answer(undefined)
 }
 
+/** The runtime keeps what the container of a static pod wrote after it has ended. */
+const lastWordsIn = ({ site, machine }: Call, id: string): string | undefined => {
+  const [pod, container] = id.split(':')
+  const component = COMPONENTS.find(name => name === container && pod === `kube-system/${name}-${machine.name}`)
+  return component && lastWordsOf(site, machine.pods.get(component)?.image ?? '')
+}
+
 const logs: StreamHandler<typeof methods.logs> = async (call, request, send) => {
   const { namespace, id, tailLines } = request
   if (namespace === '') return refuse('InvalidArgument', "namespace can't be empty")
   if (namespace !== 'system' && id !== 'kubelet') {
+    const words = lastWordsIn(call, id)
+    if (words !== undefined) {
+      send({ bytes: encoder.encode(`${words}\n`) })
+      return answer(undefined)
+    }
     const container = containerNamed(call, namespace, request.driver, id)
     if (!container.ok) return container
   } else if (!call.machine.services.has(id) && !INNER_LOGS.includes(id))

@@ -7,6 +7,7 @@ import { apiServerVersion } from '../api-server.ts'
 import type { World } from '../cluster.ts'
 import { RESOURCE, conditionOf } from '../objects.ts'
 import type { Draft, KubeObject } from '../store.ts'
+import { controlPlaneCalls } from './control-plane.ts'
 import { readObject } from './any-object.ts'
 import type { Client } from './client.ts'
 import { apiObjection, vipObjection } from './client.ts'
@@ -141,6 +142,8 @@ export const createKube = (world: World, client: Client): Kube => {
           kubeProxy: daemonSet('kube-proxy') !== undefined,
         })
       }),
+
+    ...controlPlaneCalls(site, call),
 
     object: ref => call('object', `${ref.kind} ${ref.name}`, false, () => readObject(store, ref)),
 

@@ -59,11 +59,13 @@ export const machineActions = (world: World, { call, long, fault, toMaintenance 
         const found = machine.services.get(id)
         if (!found) return ok(undefined)
         const startedAt = startOf(found)
+        const last = found.events.at(-1)?.message
         return ok({
           id,
           state: found.state,
           health: found.health,
           ...(startedAt === undefined ? {} : { startedAt }),
+          ...(last ? { lastEvent: last } : {}),
         })
       }),
     restartService: (address, id) =>

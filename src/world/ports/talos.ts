@@ -10,11 +10,11 @@ import type { Machine } from '../machine.ts'
 import { answers, isInMaintenance, isReady, unmetConditions, versionOf } from '../machine.ts'
 import { INSTALL_IMAGE, etcdQuotaOf, readScalar, writeScalar } from '../machine-config.ts'
 import { requestReboot } from '../reboot.ts'
-import { later } from '../site.ts'
 import { META_FALLBACK, runningSlot } from '../slots.ts'
 import type { Ends } from '../stream.ts'
 import type { Cancel } from '../time.ts'
 import type { Client } from './client.ts'
+import { appliedLater, componentCalls } from './components.ts'
 import { machineActions } from './machine-actions.ts'
 import { objectionIn } from './handshake.ts'
 
@@ -158,8 +158,11 @@ export const createTalos = (world: World, client: Client, credential: Credential
       return failed('unreachable', `${address}: maintenance: connect: no route to host`)
     })
 
+  const applied = appliedLater(site, DEADLINE_MS)
+
   return {
     ...machineActions(world, { call, long, fault, toMaintenance }),
+    ...componentCalls(site, { call, long, applied }),
     endpoints: world.machines.filter(m => m.role === 'controlplane').flatMap(m => m.addresses.slice(0, 1)),
     credentialBegins: credential.begins,
     credentialExpires: credential.expires,
@@ -249,23 +252,8 @@ export const createTalos = (world: World, client: Client, credential: Credential
           }),
       ),
     setInstallImage: (address, image) =>
-      call(
-        address,
-        'setInstallImage',
-        'os:admin',
-        true,
-        machine =>
-          new Promise(resolve => {
-            const { life } = machine
-            later(site, machine, site.durations.draw('applyConfig'), () => {
-              setConfig(site, machine, writeScalar(machine.config, INSTALL_IMAGE, image))
-              resolve(done)
-            })
-            // The machine may go down before it has answered.
-            schedule.after(DEADLINE_MS, () => {
-              if (machine.life !== life) resolve(failed('unreachable', `${address}: setInstallImage: connection reset`))
-            })
-          }),
+      call(address, 'setInstallImage', 'os:admin', true, machine =>
+        applied(machine, address, 'setInstallImage', () => setConfig(site, machine, writeScalar(machine.config, INSTALL_IMAGE, image))),
       ),
   }
 }

@@ -35,6 +35,48 @@ describe.each(['v1.12.5', 'v1.13.5', 'v1.14.0-rc.1'])('Talos %s', version => {
     if (!onWorker.ok && !inPort.ok) expect(onWorker.fault.kind).toBe(inPort.fault.kind)
   })
 
+  test('the programs of Kubernetes, and other images for them', async () => {
+    const { machines, wire, port } = await startDoors({ ...factory, speed: 200 })
+    const { world } = machines
+    const [cp, wk] = [machines.address(0), machines.address(3)]
+    // Talos asks a kubelet for its pods now and then; the world's own port sees them as they are.
+    await vi.waitFor(async () => expect(await wire.components(cp)).toEqual(await port.components(cp)), 10_000)
+    expect(await wire.components(wk)).toEqual(await port.components(wk))
+    expect(await wire.manifests(cp)).toEqual(await port.manifests(cp))
+    expect(await wire.manifests(wk)).toEqual({ ok: true, value: [] })
+    expect(await wire.lastWords(cp, 'kube-scheduler')).toEqual({ ok: true, value: [] })
+
+    const image = 'registry.k8s.io/kube-scheduler:v1.34.3'
+    expect(await wire.pullForPods(cp, image, call())).toMatchObject({ ok: true })
+    expect(await wire.pullForPods(cp, image.replace('v1.34.3', 'v1.34'), call())).toMatchObject({ ok: false, fault: { kind: 'notFound' } })
+    for (const component of ['kube-scheduler', 'kube-proxy'] as const)
+      expect(await wire.setComponentImage(cp, component, image.replace('kube-scheduler', component))).toEqual({
+        ok: true,
+        value: undefined,
+      })
+    expect(await wire.setComponentImage(wk, 'kubelet', 'ghcr.io/siderolabs/kubelet:v1.34.3')).toEqual({ ok: true, value: undefined })
+    await vi.waitFor(async () => {
+      const components = await wire.components(cp)
+      expect(components).toMatchObject({ ok: true, value: { kubeProxy: 'registry.k8s.io/kube-proxy:v1.34.3' } })
+      expect(components.ok && components.value.staticPods['kube-scheduler']).toMatchObject({
+        ...{ image, rendered: { image, configVersion: '2' }, told: { ready: true } },
+      })
+      expect(await wire.components(wk)).toMatchObject({ ok: true, value: { kubelet: { image: 'ghcr.io/siderolabs/kubelet:v1.34.3' } } })
+      expect(world.machine(0).pods.get('kube-scheduler')).toMatchObject({ image, isRunning: true })
+    }, 20_000)
+
+    world.site.faults.crashing.set('kube-scheduler:v1.34.4', 'Error: unknown flag: --gone')
+    const broken = image.replace('v1.34.3', 'v1.34.4')
+    expect(await wire.setComponentImage(cp, 'kube-scheduler', broken)).toEqual({ ok: true, value: undefined })
+    await vi.waitFor(async () => {
+      const components = await wire.components(cp)
+      expect(components.ok && components.value.staticPods['kube-scheduler']?.told).toMatchObject({
+        ...{ ready: false, waiting: { reason: 'CrashLoopBackOff' } },
+      })
+    }, 20_000)
+    expect(await wire.lastWords(cp, 'kube-scheduler')).toEqual({ ok: true, value: ['Error: unknown flag: --gone'] })
+  })
+
   test('an upgrade to its end', async () => {
     const { machines, wire } = await startDoors({ ...factory, speed: 200 })
     const address = machines.address(1)

@@ -1,10 +1,15 @@
-import type { JsonObject } from '@bufbuild/protobuf'
-import type { Machine } from '../../world/machine.ts'
-import { ensure } from '../../world/objects.ts'
-import { daemonSet, FLANNEL, KUBE_PROXY } from '../../world/population.ts'
-import type { Site } from '../../world/site.ts'
-import type { Draft } from '../../world/store.ts'
-import { endpointOf } from './static-pods.ts'
+import type { ManifestChange } from '../ports/control-plane.ts'
+import { same } from './json.ts'
+import { kubernetesConfigOf } from './kubernetes-config.ts'
+import type { Machine } from './machine.ts'
+import { endpointOf } from './machine-config.ts'
+import { ensure } from './objects.ts'
+import { daemonSet, FLANNEL, KUBE_PROXY } from './population.ts'
+import { asciiBytes, encodeBase64 } from './ports/base64.ts'
+import type { Site } from './site.ts'
+import type { Draft, KubeObject } from './store.ts'
+
+type JsonObject = Readonly<Record<string, unknown>>
 
 /** Objects that Talos brings into the cluster once, under one name. */
 export type Manifest = { readonly id: string; readonly objects: readonly JsonObject[] }
@@ -64,15 +69,12 @@ users:
     tokenFile: /var/run/secrets/kubernetes.io/serviceaccount/token
 `
 
-/** A network and a proxy are among them where the world has Talos' own. */
+/** A network is among them where the world has Talos' own, and a proxy where this machine's configuration has one. */
 export const bootstrapManifests = (site: Site, machine: Machine): readonly Manifest[] => {
-  const own = (name: string): boolean => site.store.get('daemonsets.apps', 'kube-system', name) !== undefined
-  const addons = [
-    { id: '05-flannel', addon: FLANNEL },
-    { id: '10-kube-proxy', addon: KUBE_PROXY },
-  ].filter(({ addon }) => own(addon.name))
-  const addonOf = (id: string): readonly Manifest[] =>
-    addons.filter(one => one.id === id).map(({ addon }) => ({ id, objects: [daemonSet(site, addon) as unknown as JsonObject] }))
+  const { kubeProxy } = kubernetesConfigOf(site, machine)
+  const hasFlannel = site.store.get('daemonsets.apps', 'kube-system', FLANNEL.name) !== undefined
+  const flannel: readonly Manifest[] = hasFlannel ? [{ id: '05-flannel', objects: [daemonSet(FLANNEL, FLANNEL.image(site))] }] : []
+  const proxy: readonly Manifest[] = kubeProxy === undefined ? [] : [{ id: '10-kube-proxy', objects: [daemonSet(KUBE_PROXY, kubeProxy)] }]
   const csr = 'system:certificates.k8s.io:certificatesigningrequests'
   return [
     { id: '00-kubelet-bootstrapping-token', objects: [tokenSecret(site)] },
@@ -88,14 +90,14 @@ export const bootstrapManifests = (site: Site, machine: Machine): readonly Manif
       id: '01-csr-renewal-role-binding',
       objects: [binding({ name: 'system-bootstrap-node-renewal' }, `${csr}:selfnodeclient`, 'system:nodes')],
     },
-    ...addonOf('05-flannel'),
-    ...addonOf('10-kube-proxy'),
+    ...flannel,
+    ...proxy,
     {
       id: '11-kube-config-in-cluster',
       objects: [
         {
           apiVersion: 'v1',
-          data: { kubeconfig: kubeconfig(endpointOf(machine)) },
+          data: { kubeconfig: kubeconfig(endpointOf(machine.config)) },
           kind: 'ConfigMap',
           metadata: { name: 'kubeconfig-in-cluster', namespace: 'kube-system' },
         },
@@ -133,13 +135,62 @@ const asStored = (object: JsonObject): JsonObject => {
   const { stringData, ...rest } = object
   if (stringData === undefined) return object
   const texts = Object.entries(stringData as Readonly<Record<string, string>>)
-  return { ...rest, data: Object.fromEntries(texts.map(([key, text]) => [key, Buffer.from(text).toString('base64')])) }
+  return { ...rest, data: Object.fromEntries(texts.map(([key, text]) => [key, encodeBase64(asciiBytes(text))])) }
+}
+
+const shelfOf = (object: JsonObject): string => SHELVES[object['kind'] as string] ?? ''
+const placeOf = (object: JsonObject): readonly [namespace: string, name: string] => {
+  const { namespace = '', name = '' } = object['metadata'] as { namespace?: string; name?: string }
+  return [namespace, name]
 }
 
 /** Brings them into the cluster; what is there already stays as it is. */
-export const applyManifests = (site: Site): void => {
+export const installManifests = (site: Site): void => {
   const machine = site.machines.find(one => one.role === 'controlplane' && one.config !== '')
   if (!machine) return
   for (const { objects } of bootstrapManifests(site, machine))
-    for (const object of objects) ensure(site.store, SHELVES[object['kind'] as string]!, asStored(object) as unknown as Draft)
+    for (const object of objects) ensure(site.store, shelfOf(object), asStored(object) as unknown as Draft)
+}
+
+const isObject = (value: unknown): value is JsonObject => typeof value === 'object' && value !== null && !Array.isArray(value)
+
+/** What a manifest says, laid over what is there. Lists are taken whole: the manifests of the world have the only items of theirs. */
+const laidOver = (live: unknown, wanted: unknown): unknown => {
+  if (!isObject(wanted)) return wanted
+  const below = isObject(live) ? live : {}
+  return { ...below, ...Object.fromEntries(Object.entries(wanted).map(([key, value]) => [key, laidOver(below[key], value)])) }
+}
+
+const titleOf = (object: JsonObject): string => {
+  const [namespace, name] = placeOf(object)
+  return `${String(object['kind'])} ${namespace === '' ? '' : `${namespace}/`}${name}`
+}
+
+const fieldsOf = (before: unknown, after: unknown, path: string): readonly string[] => {
+  if (isObject(before) && isObject(after))
+    return Object.keys(after).flatMap(key => fieldsOf(before[key], after[key], path === '' ? key : `${path}.${key}`))
+  return same(before, after) ? [] : [path]
+}
+
+/** What applying it would do, as the dry run of an API server tells. */
+export const compareManifest = (site: Site, object: JsonObject): ManifestChange => {
+  const name = titleOf(object)
+  const refused = site.faults.refusedManifests.get(name)
+  if (refused !== undefined) return { name, would: 'refused', detail: refused }
+  const live = site.store.get(shelfOf(object), ...placeOf(object))
+  if (!live) return { name, would: 'create', detail: '' }
+  const fields = fieldsOf(live, laidOver(live, asStored(object)), '')
+  return fields.length === 0 ? { name, would: 'same', detail: '' } : { name, would: 'change', detail: fields.join(', ') }
+}
+
+/** Why it was refused; undefined where it was not. */
+export const applyManifest = (site: Site, object: JsonObject): string | undefined => {
+  const change = compareManifest(site, object)
+  const live = site.store.get(shelfOf(object), ...placeOf(object))
+  if (change.would === 'refused') return change.detail
+  if (change.would === 'same') return undefined
+  if (live) site.store.update(shelfOf(object), laidOver(live, asStored(object)) as KubeObject)
+  else site.store.create(shelfOf(object), asStored(object) as unknown as Draft)
+  site.journal.write('', 'manifest', change.name)
+  return undefined
 }

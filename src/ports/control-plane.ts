@@ -1,0 +1,61 @@
+import type { Manifest, StaticComponent, Waiting } from './components.ts'
+import type { Result } from './fault.ts'
+
+/** A static pod as the Kubernetes API shows it. It may outlive its pod there for a while, Ready as ever. */
+export type ControlPlanePod = {
+  readonly component: StaticComponent
+  readonly node: string
+  readonly image: string
+  /** Its annotation `talos.dev/config-version`: which rendering of Talos it is; empty where it has none. */
+  readonly configVersion: string
+  readonly ready: boolean
+  readonly restarts: number
+  readonly waiting?: Waiting
+}
+
+/** How far a DaemonSet or a Deployment is with what it was told. */
+export type RolloutFacts = {
+  readonly image: string
+  readonly desired: number
+  /** Pods made of what it says now. */
+  readonly updated: number
+  readonly available: number
+  /** Its controller has seen what it says now, so that the numbers are about that. */
+  readonly isObserved: boolean
+}
+
+export type ControlPlaneFacts = {
+  readonly pods: readonly ControlPlanePod[]
+  /** Absent where the cluster has no such object. */
+  readonly kubeProxy?: RolloutFacts
+  readonly coreDNS?: RolloutFacts
+}
+
+/** An API that somebody has asked for since the API server started, and that a release does not serve any more. */
+export type DeprecatedApi = {
+  /** `flowcontrol.apiserver.k8s.io/v1beta3 flowschemas` */
+  readonly resource: string
+  /** `1.32`; empty where nobody has decided yet. */
+  readonly removedIn: string
+}
+
+/** What applying a manifest would do. */
+export type ManifestChange = {
+  /** `Service kube-system/kube-dns` */
+  readonly name: string
+  /** same: nothing. refused: the API server does not take it, in the words of `detail`. */
+  readonly would: 'same' | 'create' | 'change' | 'refused'
+  /** For `change` the fields, and for `refused` why. Never a value. */
+  readonly detail: string
+}
+
+/** The programs of Kubernetes as its API shows them. */
+export type ControlPlaneCalls = {
+  readonly controlPlane: () => Promise<Result<ControlPlaneFacts>>
+  /** By the metrics of the API server that answers; others may have been asked for more. */
+  readonly deprecatedApis: () => Promise<Result<readonly DeprecatedApi[]>>
+  /** By a dry run of server-side apply; writes nothing. */
+  readonly compareManifests: (manifests: readonly Manifest[]) => Promise<Result<readonly ManifestChange[]>>
+  /** Server-side apply in Talos' own name, what others need first. Goes on after one that is refused; the answer is the first fault. Deletes nothing. */
+  readonly applyManifests: (manifests: readonly Manifest[]) => Promise<Result<void>>
+}

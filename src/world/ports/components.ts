@@ -1,0 +1,108 @@
+import type { ComponentCalls, MachineComponents, StaticPodFacts } from '../../ports/components.ts'
+import type { Result } from '../../ports/fault.ts'
+import { done, failed, ok } from '../../ports/fault.ts'
+import type { LongCall } from '../../ports/talos.ts'
+import { withImageOf } from '../component-images.ts'
+import { setConfig } from '../configuration.ts'
+import { pullImage } from '../install.ts'
+import { COMPONENTS, kubernetesConfigOf } from '../kubernetes-config.ts'
+import type { Machine } from '../machine.ts'
+import { versionOf } from '../machine.ts'
+import { bootstrapManifests } from '../manifests.ts'
+import { isAtLeast } from '../releases.ts'
+import type { Site } from '../site.ts'
+import { later } from '../site.ts'
+import type { StaticPod } from '../static-pods.ts'
+import { lastWordsOf, renderingsOf } from '../static-pods.ts'
+import type { Ends } from '../stream.ts'
+import type { Cancel } from '../time.ts'
+
+export type ComponentCaller = {
+  readonly call: <T>(
+    address: string,
+    name: keyof ComponentCalls,
+    needs: 'os:admin' | 'os:operator' | 'os:reader',
+    changes: boolean,
+    run: (machine: Machine) => Promise<Result<T>> | Result<T>,
+  ) => Promise<Result<T>>
+  readonly long: <T>(address: string, name: string, call: LongCall, open: (ends: Ends<T>) => Cancel) => Promise<Result<T>>
+  /** Answers when the change was made, or when it is known that it never will be: the machine went down before. */
+  readonly applied: (machine: Machine, address: string, name: string, change: () => void) => Promise<Result<void>>
+}
+
+const toldOf = ({ isRunning, restarts, waiting }: StaticPod): NonNullable<StaticPodFacts['told']> => ({
+  ready: isRunning,
+  restarts,
+  ...(waiting ? { waiting } : {}),
+})
+
+const componentsOf = (site: Site, machine: Machine): MachineComponents => {
+  const config = kubernetesConfigOf(site, machine)
+  const renderings = renderingsOf(machine)
+  const { image: running } = machine.kubeletRun
+  return {
+    kubelet: {
+      image: config.kubelet.image,
+      ...(machine.kubelet && running !== '' && isAtLeast(versionOf(machine), 1, 14) ? { running } : {}),
+    },
+    staticPods: Object.fromEntries(
+      COMPONENTS.flatMap(name => {
+        const component = config.components.get(name)
+        if (!component) return []
+        const [rendering, pod] = [renderings.get(name), machine.kubelet ? machine.pods.get(name) : undefined]
+        const facts: StaticPodFacts = {
+          image: component.image,
+          ...(rendering ? { rendered: { image: rendering.image, configVersion: String(rendering.configVersion) } } : {}),
+          ...(pod ? { told: toldOf(pod) } : {}),
+        }
+        return [[name, facts]]
+      }),
+    ),
+    ...(config.kubeProxy === undefined ? {} : { kubeProxy: config.kubeProxy }),
+  }
+}
+
+/** The programs of Kubernetes, through the world's Talos port. */
+export const componentCalls = (site: Site, { call, long, applied }: ComponentCaller): ComponentCalls => ({
+  components: address => call(address, 'components', 'os:admin', false, machine => ok(componentsOf(site, machine))),
+  manifests: address =>
+    call(address, 'manifests', 'os:reader', false, machine =>
+      machine.role === 'controlplane' ? ok(bootstrapManifests(site, machine).flatMap(({ objects }) => objects)) : ok([]),
+    ),
+  setComponentImage: (address, component, image) =>
+    call(address, 'setComponentImage', 'os:admin', true, machine => {
+      const text = withImageOf(machine.config, component, image)
+      if (text === machine.config) return done
+      if (machine.onDisk !== undefined)
+        return failed('precondition', `${address}: setComponentImage: a configuration is staged or on trial there`)
+      return applied(machine, address, 'setComponentImage', () => {
+        site.journal.write(machine.name, 'component-image', `${component} ${image}`)
+        // Somebody may have written it meanwhile.
+        setConfig(site, machine, withImageOf(machine.config, component, image))
+      })
+    }),
+  pullForPods: (address, image, options) =>
+    call(address, 'pullForPods', 'os:operator', true, machine =>
+      long(address, 'pullForPods', options, ends => pullImage(site, machine, image, ends)),
+    ),
+  lastWords: (address, component) =>
+    call(address, 'lastWords', 'os:reader', false, machine => {
+      const words = lastWordsOf(site, machine.pods.get(component)?.image ?? '')
+      return ok(words === undefined ? [] : [words])
+    }),
+})
+
+/** A change of the configuration takes its time, and the machine may go down before it has answered. */
+export const appliedLater =
+  (site: Site, deadlineMs: number): ComponentCaller['applied'] =>
+  (machine, address, name, change) =>
+    new Promise(resolve => {
+      const { life } = machine
+      later(site, machine, site.durations.draw('applyConfig'), () => {
+        change()
+        resolve(done)
+      })
+      site.schedule.after(deadlineMs, () => {
+        if (machine.life !== life) resolve(failed('unreachable', `${address}: ${name}: connection reset`))
+      })
+    })
