@@ -3,6 +3,7 @@ import type { Wish } from './draw.ts'
 import { drawPlan } from './draw.ts'
 import type { Plan } from './plan.ts'
 import { shrinkPlan } from './shrink.ts'
+import type { StormOptions } from './storm.ts'
 import { playPlan } from './storm.ts'
 
 /** What came of one seed, as far as it is told to others. */
@@ -15,9 +16,9 @@ export type Verdict = {
   readonly virtualMs: number
 }
 
-export const judge = async (plan: Plan): Promise<Verdict & { readonly text: string }> => {
+export const judge = async (plan: Plan, options: StormOptions = {}): Promise<Verdict & { readonly text: string }> => {
   try {
-    const { violations, stage, text } = await playPlan(plan)
+    const { violations, stage, text } = await playPlan(plan, options)
     const { world } = stage.story
     return {
       seed: plan.seed,

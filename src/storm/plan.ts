@@ -53,7 +53,12 @@ export type Strike = {
   readonly word?: string
 }
 
-export type Draft = { readonly name: string; readonly spec: { readonly kind: string } & Readonly<Record<string, unknown>> }
+export type Draft = {
+  readonly name: string
+  readonly spec: { readonly kind: string } & Readonly<Record<string, unknown>>
+  /** It asks for something that Ichor is right to refuse. */
+  readonly mayBeRefused?: true
+}
 
 /** A whole run as a value: everything that is drawn is in here, the rest follows from the seed. */
 export type Plan = {

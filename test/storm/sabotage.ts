@@ -15,12 +15,20 @@ export { drawPlan } from './src/storm/draw.ts'`
 
 export const sabotageOf = (name: string): Sabotage | undefined => sabotages.find(s => s.name === name)
 
-/** The source of a file with the sabotage done; throws where its line is not there exactly once. */
-export const spoiled = ({ name, file, find, replace }: Sabotage): string => {
-  const source = readFileSync(join(root, file), 'utf8')
-  const times = source.split(find).length - 1
-  if (times !== 1) throw new Error(`sabotage ${name}: its line is ${times} times in ${file}, and has to be there once`)
-  return source.replace(find, () => replace)
+/** The source of the files with the sabotage done, by path; throws where a line is not there exactly once. */
+const spoiled = ({ name, also = [], ...first }: Sabotage): ReadonlyMap<string, string> => {
+  const files = new Map<string, string>()
+  for (const { file, find, replace } of [first, ...also]) {
+    const path = join(root, file)
+    const source = files.get(path) ?? readFileSync(path, 'utf8')
+    const times = source.split(find).length - 1
+    if (times !== 1) throw new Error(`sabotage ${name}: its line is ${times} times in ${file}, and has to be there once`)
+    files.set(
+      path,
+      source.replace(find, () => replace),
+    )
+  }
+  return files
 }
 
 export const loadStorm = async (sabotage?: Sabotage): Promise<Storm> => {
@@ -31,8 +39,7 @@ export const loadStorm = async (sabotage?: Sabotage): Promise<Storm> => {
     ])
     return { judge, replay, shrink, drawPlan }
   }
-  const contents = spoiled(sabotage)
-  const path = join(root, sabotage.file)
+  const files = spoiled(sabotage)
   const { outputFiles } = await build({
     stdin: { contents: ENTRY, resolveDir: root, loader: 'ts' },
     bundle: true,
@@ -43,7 +50,11 @@ export const loadStorm = async (sabotage?: Sabotage): Promise<Storm> => {
     plugins: [
       {
         name: 'sabotage',
-        setup: builder => builder.onLoad({ filter: /\.ts$/ }, ({ path: file }) => (file === path ? { contents, loader: 'ts' } : undefined)),
+        setup: builder =>
+          builder.onLoad({ filter: /\.ts$/ }, ({ path }) => {
+            const contents = files.get(path)
+            return contents === undefined ? undefined : { contents, loader: 'ts' }
+          }),
       },
     ],
   })

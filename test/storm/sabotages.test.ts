@@ -14,7 +14,7 @@ afterAll(() => {
 describe('a line is spoiled', () => {
   it.each(sabotages.map(s => [s.name, s.caughtBy, s] as const))('%s: %s finds it', async (_, caughtBy, sabotage) => {
     const storm = await loadStorm(sabotage)
-    const { violations } = await storm.judge(planOf(sabotage))
+    const { violations } = await storm.judge(planOf(sabotage), sabotage.isAlone ? { only: caughtBy } : {})
     expect(violations.map(v => v.checker)).toContain(caughtBy)
   })
 
@@ -32,5 +32,7 @@ describe('a line is spoiled', () => {
     const names = new Set([...checkers.map(c => c.name), 'liveness', 'no-internal-error'])
     expect(sabotages.filter(s => !names.has(s.caughtBy))).toEqual([])
     expect(new Set(sabotages.map(s => s.name)).size).toBe(sabotages.length)
+    // And there is no checker that has never found anything.
+    expect([...names].filter(name => name !== 'no-internal-error' && !sabotages.some(s => s.caughtBy === name))).toEqual([])
   })
 })

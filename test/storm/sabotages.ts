@@ -1,35 +1,51 @@
 import type { Draft, Plan, Strike } from '../../src/storm/plan.ts'
 
-/** One line of the source spoiled, and who finds it out. */
-export type Sabotage = {
-  readonly name: string
+type Spoiling = {
   readonly file: string
   /** Has to be in the file exactly once. */
   readonly find: string
   readonly replace: string
+}
+
+/** One line of the source spoiled, and who finds it out. */
+export type Sabotage = Spoiling & {
+  readonly name: string
+  /** Where a second line of defence stands behind the first, it is spoiled too. */
+  readonly also?: readonly Spoiling[]
   readonly caughtBy: string
+  /** Another checker would find it first, and looks away. */
+  readonly isAlone?: true
   /** What happens meanwhile; nothing where absent. */
   readonly strikes?: readonly Strike[]
   readonly replicas?: number
   readonly controlPlanes?: number
+  readonly talos?: string
   /** What is asked for; an upgrade of Talos where absent. */
   readonly spec?: Draft['spec']
+  readonly mayBeRefused?: true
 }
 
 const UPGRADE: Draft['spec'] = { kind: 'talos', talos: { version: 'v1.13.9' } }
 
 /** The run in which it is found: with 3+2 machines, where it does not want fewer. */
-export const planOf = ({ strikes = [], replicas = 1, controlPlanes = 3, spec = UPGRADE }: Sabotage): Plan => ({
+export const planOf = ({
+  strikes = [],
+  replicas = 1,
+  controlPlanes = 3,
+  talos = 'v1.13.5',
+  spec = UPGRADE,
+  mayBeRefused,
+}: Sabotage): Plan => ({
   seed: 1,
   kind: spec.kind,
   shape: {
-    ...{ controlPlanes, workers: 2, talos: 'v1.13.5', kubernetes: 'v1.36.2', haste: 8, homeOutside: true, replicas },
+    ...{ controlPlanes, workers: 2, talos, kubernetes: 'v1.36.2', haste: 8, homeOutside: true, replicas },
     workloads: [
       { name: 'web', replicas: 2, graceSeconds: 10, on: [controlPlanes, controlPlanes + 1] },
       { name: 'db', volume: true, graceSeconds: 10, on: [controlPlanes] },
     ],
   },
-  operations: [{ name: 'op', spec }],
+  operations: [{ name: 'op', spec, ...(mayBeRefused ? { mayBeRefused } : {}) }],
   strikes,
   horizonMs: 600_000,
   resumes: false,
@@ -317,7 +333,7 @@ export const sabotages: readonly Sabotage[] = [
     file: 'src/engine/reconcile.ts',
     find: `return next.failed ? next : { againMs: decision.forMs }`,
     replace: `return next.failed ? next : {}`,
-    caughtBy: 'liveness',
+    caughtBy: 'waits-for-no-event',
   },
   {
     name: 'wait-without-saying-since-when',
@@ -332,6 +348,110 @@ export const sabotages: readonly Sabotage[] = [
     find: `? await talos.leaveEtcd(addressOf(view), call)`,
     replace: `? await talos.removeMember(addressOf(view), peer?.view.ok ? peer.view.value.status.memberID : '')`,
     caughtBy: 'reset-as-recorded',
+    controlPlanes: 4,
+    spec: { kind: 'node', node: { machine: 'cp-3', action: 'reset' } },
+  },
+  {
+    name: 'keep-the-finalizer',
+    file: 'src/core/decide.ts',
+    find: `  if (hasFinalizer(operation)) return { do: 'drop-finalizer' }
+`,
+    replace: ``,
+    caughtBy: 'liveness',
+  },
+  {
+    name: 'two-control-planes-away',
+    file: 'src/kinds/talos/rollout.ts',
+    find: `  if (controlPlane) return wait(`,
+    replace: `  if (target.role === 'controlplane') return YES
+  if (controlPlane) return wait(`,
+    also: [
+      {
+        file: `${STEPS}/etcd.ts`,
+        find: `export const asGuard = (verdict: EtcdGateVerdict): Verdict => {
+  if (verdict.pass) return YES`,
+        replace: `export const asGuard = (verdict: EtcdGateVerdict): Verdict => {
+  if (verdict.pass || verdict.kind === 'hold') return YES`,
+      },
+    ],
+    caughtBy: 'one-control-plane-away',
+    isAlone: true,
+  },
+  {
+    name: 'go-on-past-a-failed-control-plane',
+    file: 'src/core/ledger.ts',
+    find: `  return told({ ...paused(next, reason, message), lastFailure: failure }, now,`,
+    replace: `  return told({ ...next, message, lastFailure: failure }, now,`,
+    also: [
+      {
+        file: 'src/kinds/talos/rollout.ts',
+        find: `(t.phase === 'Running' || t.phase === 'Failed')`,
+        replace: `t.phase === 'Running'`,
+      },
+    ],
+    caughtBy: 'failed-control-plane-freezes',
+    strikes: [{ family: 'installer', what: 'fails', when: { at: 500 }, machine: 1, times: 3, forMs: 590_000 }],
+  },
+  {
+    name: 'act-in-another-boot',
+    file: `${STEPS}/guards.ts`,
+    find: `  if (facts.value.bootID !== view.target.before?.bootID) return wait(`,
+    replace: `  if (facts.value.bootID === '') return wait(`,
+    caughtBy: 'boot-as-recorded',
+    controlPlanes: 4,
+    spec: { kind: 'node', node: { machine: 'cp-3', action: 'reset', rebootAfter: true } },
+    strikes: [{ family: 'people', what: 'reboot', when: { at: 13_000 }, machine: 2 }],
+  },
+  {
+    name: 'keep-the-lock-when-refused',
+    file: 'src/core/decide.ts',
+    find: `    return holdsLock(operation, world) ? { do: 'release' } : hasFinalizer(operation)`,
+    replace: `    return hasFinalizer(operation)`,
+    caughtBy: 'refused-touches-nothing',
+    strikes: [{ family: 'etcd', what: 'has an alarm', when: { call: 4 }, machine: 0, forMs: 590_000 }],
+  },
+  {
+    name: 'past-a-minor',
+    file: 'src/core/compatibility/verdict.ts',
+    find: `  if (Math.abs(minorSteps(a, b) ?? 0) > 1)`,
+    replace: `  if (Math.abs(minorSteps(a, b) ?? 0) > 9)`,
+    caughtBy: 'path-is-legal',
+    talos: 'v1.11.6',
+    mayBeRefused: true,
+    spec: { kind: 'talos', talos: { version: 'v1.13.9' } },
+  },
+  {
+    name: 'back-to-an-older-version',
+    file: 'src/kinds/talos/checks.ts',
+    find: `    ...direction(mine, spec.version),`,
+    replace: ``,
+    also: [
+      {
+        file: 'src/kinds/talos/rollout.ts',
+        find: `compareVersions(running, wanted) > 0 && !operation.spec.override`,
+        replace: `compareVersions(running, wanted) > 9`,
+      },
+    ],
+    caughtBy: 'path-is-legal',
+    talos: 'v1.13.9',
+    mayBeRefused: true,
+    spec: { kind: 'talos', talos: { version: 'v1.13.5' } },
+  },
+  {
+    name: 'do-without-the-snapshot',
+    file: 'src/kinds/talos/checks.ts',
+    find: `    ...snapshot(spec.snapshot, world),`,
+    replace: ``,
+    caughtBy: 'snapshot-is-told',
+    spec: { kind: 'talos', talos: { version: 'v1.13.9', snapshot: 'required' } },
+    mayBeRefused: true,
+  },
+  {
+    name: 'say-nothing-of-the-snapshot',
+    file: 'src/kinds/node/checks.ts',
+    find: `so no etcd snapshot is taken first; \`talosctl etcd snapshot\` takes one.`,
+    replace: `and that is that.`,
+    caughtBy: 'snapshot-is-told',
     controlPlanes: 4,
     spec: { kind: 'node', node: { machine: 'cp-3', action: 'reset' } },
   },

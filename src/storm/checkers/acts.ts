@@ -74,18 +74,7 @@ export const rebootsOnce: Checker = {
 }
 
 /** Troubles that cut an installer off, or the word of its end. */
-const CUTS = new Set([
-  'crash',
-  'lost-reply',
-  'leaders',
-  'dead',
-  'installer',
-  'clock',
-  'slow',
-  'people',
-  'reboot',
-  'locked',
-])
+const CUTS = new Set(['crash', 'lost-reply', 'leaders', 'dead', 'installer', 'clock', 'slow', 'people', 'reboot', 'locked'])
 
 export const installsOnce: Checker = {
   name: 'installs-once',

@@ -22,6 +22,8 @@ import {
 } from './control-planes.ts'
 import { fairWeatherEnd, lockIsFree } from './end.ts'
 import { lockIsNotStolen } from './lock.ts'
+import { waitsForNoEvent } from './looks.ts'
+import { pathIsLegal, snapshotIsTold } from './path.ts'
 import { resetAsRecorded } from './reset.ts'
 import { cordonsReturn, drainedFirst, evictedNotDeleted, foreignCordons } from './nodes.ts'
 import {
@@ -68,6 +70,9 @@ export const checkers: readonly Checker[] = [
   goneLeavesNothing,
   lockIsNotStolen,
   resetAsRecorded,
+  pathIsLegal,
+  snapshotIsTold,
+  waitsForNoEvent,
   fairWeatherEnd,
   lockIsFree,
 ]

@@ -16,8 +16,11 @@ export const hasSettled = ({ status, spec, metadata }: TalosOperation, all: read
   return holder?.spec.paused === true && holder.status.phase === 'Paused'
 }
 
-const lacksAcknowledgement = ({ spec }: TalosOperation, { shape }: Plan): boolean =>
-  shape.controlPlanes < 3 && !spec.acknowledge.includes('api-outage')
+/** It asks for too much, or does not accept what it costs. */
+const mayBeRefused = ({ spec, metadata }: TalosOperation, { kind, shape, operations }: Plan): boolean =>
+  kind === 'node' ||
+  (shape.controlPlanes < 3 && !spec.acknowledge.includes('api-outage')) ||
+  operations.some(o => o.name === metadata.name && o.mayBeRefused)
 
 export const fairWeatherEnd: Checker = {
   name: 'harmless-trouble-costs-time-only',
@@ -25,9 +28,7 @@ export const fairWeatherEnd: Checker = {
   post: ({ stage, world }, object) => {
     if (!isHarmless(stage.plan)) return
     return () => {
-      const isRefusedRightly = stage
-        .operations()
-        .some(o => o.status.failureReason === 'PreflightRefused' && (stage.plan.kind === 'node' || lacksAcknowledgement(o, stage.plan)))
+      const isRefusedRightly = stage.operations().some(o => o.status.failureReason === 'PreflightRefused' && mayBeRefused(o, stage.plan))
       if (isRefusedRightly) return
       for (const { metadata, status } of stage.operations())
         if (status.phase !== 'Completed') object(`${metadata.name} is ${status.phase}: ${status.failureReason ?? ''} ${status.message}`)

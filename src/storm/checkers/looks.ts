@@ -1,0 +1,31 @@
+import { isStopped, openTargets } from '../../core/ledger.ts'
+import type { Checker } from '../checker.ts'
+import { LEADER_LEASE, NAMESPACE } from '../story.ts'
+
+/** Whoever does not renew its leadership for so long has lost it, or was stopped. */
+const STEADY_MS = 10_000
+/** The longest pause after failures, and a pass in which every call takes its whole deadline. */
+const LONGEST_MS = 180_000
+
+/** Nothing waits for an event, which may be in the past: what is in the middle of something is looked at again by time. */
+export const waitsForNoEvent: Checker = {
+  name: 'waits-for-no-event',
+  rule: 'I29',
+  post: (scene, object) => {
+    const readAt = new Map<string, number>()
+    let leads = { client: '', since: 0, until: 0 }
+    scene.onCall(({ client, port, name, target }) => {
+      if (port !== 'home' || client !== scene.leader()) return
+      const now = scene.now()
+      if (name === 'operation') readAt.set(target, now)
+      if (name !== 'replaceLease' || target !== `${NAMESPACE}/${LEADER_LEASE}`) return
+      const isSteady = leads.client === client && now - leads.until < STEADY_MS
+      leads = { client, since: isSteady ? leads.since : now, until: now }
+      for (const { metadata, status } of scene.stage.operations()) {
+        if (openTargets(status).length === 0 || isStopped(status)) continue
+        const since = Math.max(readAt.get(`${NAMESPACE}/${metadata.name}`) ?? 0, leads.since)
+        if (now - since > LONGEST_MS) object(`${metadata.name} is in the middle of something, and was not looked at for ${now - since} ms`)
+      }
+    })
+  },
+}
