@@ -83,6 +83,7 @@ export const drawPlan = (wish: Wish): Plan => {
     strikes,
     horizonMs,
     resumes: random.chance(0.8),
+    isPlanned: random.chance(0.5),
   }
 }
 

@@ -69,6 +69,8 @@ export type Plan = {
   readonly strikes: readonly Strike[]
   /** Until when strikes fall; afterwards everything is mended. */
   readonly horizonMs: number
+  /** Whether somebody asks for a plan first. */
+  readonly isPlanned?: boolean
   /** Whether a person resumes what has failed, once everything is mended. */
   readonly resumes: boolean
 }

@@ -5,6 +5,7 @@ import { troubles } from './faults/all.ts'
 import { mendMachines } from './faults/machines.ts'
 import { create } from './faults/people.ts'
 import type { Plan, Strike } from './plan.ts'
+import { planBefore } from './planning.ts'
 import { watchScene } from './scene.ts'
 import type { Stage } from './stage.ts'
 import { createStage } from './stage.ts'
@@ -83,6 +84,14 @@ export const playPlan = async (plan: Plan, options: StormOptions = {}): Promise<
   }
   await story.until('the machines are known', () => known() || isOver(), 10 * MINUTE)
   options.arrange?.(stage)
+  for (const draft of plan.isPlanned ? plan.operations : []) {
+    let isTold = false
+    void planBefore(story, draft).then(told => {
+      isTold = true
+      if (told) stage.note(told.ok ? `the plan refuses ${told.value.refusals.length} times` : `no plan: ${told.fault.message}`)
+    })
+    await story.until('the plan is told', () => isTold || isOver(), 10 * MINUTE)
+  }
   for (const { name } of plan.operations) create(stage, name)
   const { endAll } = fall(stage, plan.strikes)
 

@@ -23,6 +23,7 @@ export type Sabotage = Spoiling & {
   /** What is asked for; an upgrade of Talos where absent. */
   readonly spec?: Draft['spec']
   readonly mayBeRefused?: true
+  readonly isPlanned?: boolean
 }
 
 const UPGRADE: Draft['spec'] = { kind: 'talos', talos: { version: 'v1.13.9' } }
@@ -35,6 +36,7 @@ export const planOf = ({
   talos = 'v1.13.5',
   spec = UPGRADE,
   mayBeRefused,
+  isPlanned = false,
 }: Sabotage): Plan => ({
   seed: 1,
   kind: spec.kind,
@@ -49,6 +51,7 @@ export const planOf = ({
   strikes,
   horizonMs: 600_000,
   resumes: false,
+  isPlanned,
 })
 
 const STEPS = 'src/core/machine-steps'
@@ -454,5 +457,27 @@ export const sabotages: readonly Sabotage[] = [
     caughtBy: 'snapshot-is-told',
     controlPlanes: 4,
     spec: { kind: 'node', node: { machine: 'cp-3', action: 'reset' } },
+  },
+  {
+    name: 'leave-who-failed-without-a-way-on',
+    file: 'src/core/follow-up.ts',
+    find: `    case 'failed':
+      return [resume(`,
+    replace: `    case 'failed':
+      if (status.phase) return []
+      return [resume(`,
+    caughtBy: 'told-as-it-is',
+    strikes: [{ family: 'installer', what: 'fails', when: { at: 500 }, machine: 1, times: 3, forMs: 590_000 }],
+  },
+  {
+    name: 'plan-by-doing',
+    file: 'src/engine/plan.ts',
+    find: `  const operation = imagined(namespace, name, spec)
+`,
+    replace: `  const operation = imagined(namespace, name, spec)
+  await observer.home.event({ regarding: { kind: 'TalosOperation', namespace, name, uid: '' }, type: 'Normal', reason: 'Planned', message: 'x' })
+`,
+    caughtBy: 'plans-only-read',
+    isPlanned: true,
   },
 ]

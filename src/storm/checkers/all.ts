@@ -37,6 +37,8 @@ import {
   stoppedIsStill,
 } from './status.ts'
 
+import { plansOnlyRead, toldAsItIs } from './words.ts'
+
 /** All that must hold in every run. */
 export const checkers: readonly Checker[] = [
   oneAway,
@@ -73,6 +75,8 @@ export const checkers: readonly Checker[] = [
   pathIsLegal,
   snapshotIsTold,
   waitsForNoEvent,
+  toldAsItIs,
+  plansOnlyRead,
   fairWeatherEnd,
   lockIsFree,
 ]
