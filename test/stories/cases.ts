@@ -1,5 +1,6 @@
 import { ANNOTATION, LABEL } from '../../src/api/names.ts'
 import { stopKubelet } from '../../src/world/down.ts'
+import { RESOURCE, ensure } from '../../src/world/objects.ts'
 import { ICHOR } from '../../src/world/ports/home.ts'
 import { requestReboot } from '../../src/world/reboot.ts'
 import { nodeStories } from './node-cases.ts'
@@ -202,6 +203,41 @@ export const stories: Readonly<Record<string, Told>> = {
     cluster: { controlPlanes: 1, workers: 4 },
     spec: { talos, maxUnavailable: 2, acknowledge: ['api-outage'] },
     allowed: { apiOutage: true },
+  },
+
+  'health-gate': {
+    title: 'While wk-1 is down the storage warns; it is well again for five seconds once, and for good ten minutes after wk-1 came back.',
+    cluster: {
+      cluster: {
+        healthGates: [
+          {
+            name: 'storage',
+            objectRef: { apiVersion: 'v1', kind: 'ConfigMap', namespace: 'storage', name: 'health' },
+            expr: 'object.data.health == "OK"',
+            stableFor: '1m',
+          },
+        ],
+      },
+    },
+    spec: { talos },
+    arrange: run => {
+      const { store, schedule } = run.world
+      const say = (health: string): void => {
+        const object = { apiVersion: 'v1', kind: 'ConfigMap', metadata: { namespace: 'storage', name: 'health' }, data: { health } }
+        ensure(store, RESOURCE.configMaps, object)
+        store.update(RESOURCE.configMaps, object)
+      }
+      say('OK')
+      when(run, 'wk-1', 'down', () => say('WARN'))
+      when(run, 'wk-1', 'uncordon', () => {
+        for (const [health, afterMs] of [
+          ['OK', 5 * MINUTE],
+          ['WARN', 5 * MINUTE + 5_000],
+          ['OK', 10 * MINUTE],
+        ] as const)
+          schedule.after(afterMs, () => say(health))
+      })
+    },
   },
 
   'stuck-then-freed': {
