@@ -1,9 +1,10 @@
 import type { TalosMachine } from '../api/talos-machine.ts'
 import type { Fault } from '../ports/fault.ts'
+import type { NodeFacts } from '../ports/kube.ts'
 import type { MachineFacts } from '../ports/talos.ts'
 import type { Refusal } from './kind.ts'
 import type { World } from './world.ts'
-import { machineFacts } from './world.ts'
+import { machineFacts, nodeOf } from './world.ts'
 
 /** Refusals that checks of several kinds give. */
 
@@ -131,3 +132,43 @@ export const impostors = (known: readonly Known[]): readonly Refusal[] =>
         k.machine.metadata.name,
       ),
     )
+
+/** Whether every machine is one, and each Node has its machine. */
+export const identity = (world: World, known: readonly Known[], nodes: readonly NodeFacts[]): readonly Refusal[] => {
+  const twins = (what: string, key: (k: Known) => string): readonly Refusal[] =>
+    known.flatMap((k, i) => {
+      const twin = known.slice(0, i).find(o => key(o) === key(k) && key(k) !== '')
+      return twin
+        ? [
+            refuse(
+              'MachineAmbiguous',
+              `TalosMachines ${twin.machine.metadata.name} and ${k.machine.metadata.name} have the same ${what} ${key(k)}: one of them is not what it says. Delete the TalosMachine that is wrong; it is discovered anew.`,
+              k.machine.metadata.name,
+            ),
+          ]
+        : []
+    })
+  const addresses = world.machines.flatMap((m, i) => {
+    const twin = world.machines.slice(0, i).find(o => o.spec.address === m.spec.address)
+    return twin
+      ? [
+          refuse(
+            'MachineAmbiguous',
+            `TalosMachines ${twin.metadata.name} and ${m.metadata.name} have the same address ${m.spec.address}. Delete the one that is wrong.`,
+            m.metadata.name,
+          ),
+        ]
+      : []
+  })
+  const strangers = nodes
+    .filter(n => !known.some(k => nodeOf([n], k.facts.nodename) !== undefined) && unansweredCount(world, known) === 0)
+    .map(n =>
+      refuse(
+        'UnknownNode',
+        `Node ${n.name} (${n.addresses.join(', ') || 'no address known'}) belongs to no TalosMachine: its machine would be left behind. Write a TalosMachine for it, or delete the Node if its machine is gone.`,
+      ),
+    )
+  return [...addresses, ...(addresses.length > 0 ? [] : twins('Talos node id', k => k.facts.nodeID)), ...impostors(known), ...strangers]
+}
+
+const unansweredCount = (world: World, known: readonly Known[]): number => world.machines.length - known.length

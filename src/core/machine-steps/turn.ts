@@ -1,7 +1,7 @@
 import type { Verdict } from '../kind.ts'
 import { YES, wait } from '../kind.ts'
 import { openTargets, targetsOf } from '../ledger.ts'
-import { workerQuota } from '../rollout-order.ts'
+import { allowedUnavailable, workerQuota } from '../rollout-order.ts'
 import type { View } from '../world.ts'
 import { nodeFacts } from '../world.ts'
 
@@ -36,4 +36,32 @@ export const workerTurn = ({ operation, target, world }: View): Verdict => {
     : quota.unready.length > 0
       ? wait(`${quota.unready.map(hostname).join(', ')} not ready, and maxUnavailable allows ${quota.limit}`, 'NodeNotReady')
       : wait(`maxUnavailable allows ${quota.limit}`)
+}
+
+/** All control planes before any worker, and strictly one at a time; then workers, as many as `maxUnavailable` leaves. */
+export const controlPlanesFirst = (view: View): Verdict => {
+  const { operation, target } = view
+  const waits = afterControlPlanes(view)
+  if (waits) return waits
+  if (target.role === 'controlplane') return openTargets(operation.status).length > 0 ? wait('another machine is open') : YES
+  return workerTurn(view)
+}
+
+/** The same where nothing is taken away from anybody: then workers that are away keep no others back. */
+export const fewAtATime = (view: View): Verdict => {
+  const { operation, target, world } = view
+  const waits = afterControlPlanes(view)
+  if (waits) return waits
+  const open = openTargets(operation.status).length
+  const limit = allowedUnavailable(operation.spec.maxUnavailable, world.machines.filter(m => m.spec.role === 'worker').length)
+  return open < (target.role === 'controlplane' ? 1 : limit) ? YES : wait('other machines are open')
+}
+
+const afterControlPlanes = ({ operation, target }: View): Verdict | undefined => {
+  const targets = targetsOf(operation.status)
+  const controlPlane = targets.find(t => t.role === 'controlplane' && (t.phase === 'Running' || t.phase === 'Failed'))
+  if (controlPlane) return wait(`control plane ${controlPlane.hostname ?? controlPlane.name} is not done`)
+  return target.role === 'worker' && targets.some(t => t.role === 'controlplane' && t.phase === 'Pending')
+    ? wait('control planes go first')
+    : undefined
 }

@@ -9,10 +9,10 @@ import { factoryHost, sameSchematic } from '../../core/talos-image.ts'
 import { etcdViews } from '../../core/machine-steps/etcd.ts'
 import { controlPlanesOf, isOnlySchedulable } from '../../core/machine-steps/target.ts'
 import type { Known } from '../../core/preflight.ts'
-import { impostors, knownOf, nodesRefusal, once, overridable, refuse, unanswered, unregistered } from '../../core/preflight.ts'
+import { identity, knownOf, nodesRefusal, once, overridable, refuse, unanswered, unregistered } from '../../core/preflight.ts'
 import { compareVersions, parseTarget, parseVersion, versionSpan } from '../../core/versions.ts'
 import type { Need, World } from '../../core/world.ts'
-import { machineFacts, nodeFacts, nodeOf } from '../../core/world.ts'
+import { machineFacts, nodeFacts } from '../../core/world.ts'
 import type { NodeFacts } from '../../ports/kube.ts'
 import { chooseImage, gate, isSelected, refusesOneOfTwo, specOf } from './view.ts'
 
@@ -67,45 +67,6 @@ const registration = (operation: TalosOperation, world: World): readonly Refusal
   }
   return []
 }
-
-const identity = (world: World, known: readonly Known[], nodes: readonly NodeFacts[]): readonly Refusal[] => {
-  const twins = (what: string, key: (k: Known) => string): readonly Refusal[] =>
-    known.flatMap((k, i) => {
-      const twin = known.slice(0, i).find(o => key(o) === key(k) && key(k) !== '')
-      return twin
-        ? [
-            refuse(
-              'MachineAmbiguous',
-              `TalosMachines ${twin.machine.metadata.name} and ${k.machine.metadata.name} have the same ${what} ${key(k)}: one of them is not what it says. Delete the TalosMachine that is wrong; it is discovered anew.`,
-              k.machine.metadata.name,
-            ),
-          ]
-        : []
-    })
-  const addresses = world.machines.flatMap((m, i) => {
-    const twin = world.machines.slice(0, i).find(o => o.spec.address === m.spec.address)
-    return twin
-      ? [
-          refuse(
-            'MachineAmbiguous',
-            `TalosMachines ${twin.metadata.name} and ${m.metadata.name} have the same address ${m.spec.address}. Delete the one that is wrong.`,
-            m.metadata.name,
-          ),
-        ]
-      : []
-  })
-  const strangers = nodes
-    .filter(n => !known.some(k => nodeOf([n], k.facts.nodename) !== undefined) && unansweredCount(world, known) === 0)
-    .map(n =>
-      refuse(
-        'UnknownNode',
-        `Node ${n.name} (${n.addresses.join(', ') || 'no address known'}) belongs to no TalosMachine: its machine would be left behind. Write a TalosMachine for it, or delete the Node if its machine is gone.`,
-      ),
-    )
-  return [...addresses, ...(addresses.length > 0 ? [] : twins('Talos node id', k => k.facts.nodeID)), ...impostors(known), ...strangers]
-}
-
-const unansweredCount = (world: World, known: readonly Known[]): number => world.machines.length - known.length
 
 /** Newer than what runs. The same version with another schematic is an upgrade too; nothing to do at all is no refusal. */
 const direction = (mine: readonly Known[], version: string): readonly Refusal[] => {
