@@ -12,6 +12,7 @@ const object = {
     note: '',
     since: '2026-09-01T08:00:00Z',
     lag: '1h30m',
+    pools: [{ disks: [{ size: 1, state: 'in' }] }],
     conditions: [{ type: 'Ready', status: 'True' }, { type: 'Progressing' }],
   },
 }
@@ -33,6 +34,8 @@ describe('what an expression says of an object', () => {
     'object.status.conditions.map(c, c.type) == ["Ready", "Progressing"]',
     'object.status.conditions.exists_one(c, c.type == "Ready")',
     'object.metadata.labels.all(key, key == "tier")',
+    '["Ready", "Progressing"].all(name, object.status.conditions.exists(c, c.type == name))',
+    'object.status.pools.all(p, p.disks.filter(d, d.size > 0).exists(d, d.state == "in"))',
     '!has(object.status.error)',
     'has(object.status.error) && object.status.error == "x" || true',
     'timestamp(object.status.since) > timestamp("2026-08-31T00:00:00Z")',
@@ -105,7 +108,8 @@ describe('what is wrong with an expression, and where', () => {
     ['object.status.ready + 1', 'it gives neither true nor false'],
     ['"OK"', 'line 1, column 1: it gives neither true nor false'],
     ['["OK"]', 'it gives neither true nor false'],
-    ['object.l.all(a, object.l.all(b, object.l.all(c, a + b + c > 0)))', 'there are loops within loops, more than 2 deep'],
+    ['object.l.all(a, object.l.exists(b, a == b))', 'a loop within a loop has to go over a part of its item'],
+    ['object.l.all(a, a.l.all(b, b.l.all(c, c > 0)))', 'there are loops within loops, more than 2 deep'],
     ['('.repeat(1000), 'it is nested too deep'],
     ['google.protobuf.Timestamp{seconds: 1} == object', 'there is no type google.protobuf.Timestamp'],
   ]

@@ -67,11 +67,16 @@ const place = (text: string, offset = 0): string => {
 
 type Problem = { readonly id: bigint; readonly what: string }
 
-/** Each loop within a loop multiplies the time by the length of a list, and nothing else happens meanwhile. */
+/**
+ * Where in the loops an expression stands. `item` is the variable of the innermost one. `isFree`: one of them goes over a list of any length, which is
+ * no part of the item of the loop around it; a second such one would multiply the time, and nothing else happens meanwhile.
+ */
+type Loops = { readonly depth: number; readonly item: string | undefined; readonly isFree: boolean }
+const NO_LOOP: Loops = { depth: 0, item: undefined, isFree: false }
 const MOST_LOOPS = 2
 
 /** Names and functions that do not exist: for each object the answer would be the same error. And what might take too long. */
-const problemIn = (expr: Expression | undefined, names: ReadonlySet<string>, loops = 0): Problem | undefined => {
+const problemIn = (expr: Expression | undefined, names: ReadonlySet<string>, loops = NO_LOOP): Problem | undefined => {
   if (!expr) return undefined
   const { id, exprKind } = expr
   const first = (parts: readonly (Expression | undefined)[], scope = names, within = loops): Problem | undefined => {
@@ -102,10 +107,32 @@ const problemIn = (expr: Expression | undefined, names: ReadonlySet<string>, loo
     }
     case 'comprehensionExpr': {
       const { iterVar, iterVar2, accuVar, iterRange, accuInit, loopCondition, loopStep, result } = exprKind.value
-      if (loops === MOST_LOOPS) return { id, what: `there are loops within loops, more than ${MOST_LOOPS} deep` }
+      if (loops.depth === MOST_LOOPS) return { id, what: `there are loops within loops, more than ${MOST_LOOPS} deep` }
+      const isFree = iterRange?.exprKind.case !== 'listExpr' && (loops.item === undefined || rootOf(iterRange) !== loops.item)
+      if (isFree && loops.isFree) return { id, what: 'a loop within a loop has to go over a part of its item' }
       const inner = new Set([...names, iterVar, iterVar2, accuVar])
-      return first([iterRange, accuInit]) ?? first([loopCondition, loopStep, result], inner, loops + 1)
+      return (
+        first([iterRange, accuInit]) ??
+        first([loopCondition, loopStep, result], inner, { depth: loops.depth + 1, item: iterVar, isFree: isFree || loops.isFree })
+      )
     }
+    default:
+      return undefined
+  }
+}
+
+/** The variable that it is taken out of: `c` of `c.items.filter(…)[0]`. */
+const rootOf = (expr: Expression | undefined): string | undefined => {
+  const exprKind = expr?.exprKind
+  switch (exprKind?.case) {
+    case 'identExpr':
+      return exprKind.value.name
+    case 'selectExpr':
+      return rootOf(exprKind.value.operand)
+    case 'comprehensionExpr':
+      return rootOf(exprKind.value.iterRange)
+    case 'callExpr':
+      return rootOf(exprKind.value.target ?? exprKind.value.args[0])
     default:
       return undefined
   }
