@@ -1,5 +1,5 @@
-// The official Go client of Talos 1.13.9 as a program that tests run: what its types are on the wire (descriptors), and what it makes of a
-// machine's answers. Each answer is one line of JSON on stdout; where a call fails, the last line is {"error":{"code":…,"message":…}} and
+// The official Go client of Talos 1.13.9 as a program that tests run: what its types are on the wire (descriptors), what its
+// configurations are and how it patches them (config-...), and what it makes of a machine's answers. Each answer is one line of JSON on stdout; where a call fails, the last line is {"error":{"code":…,"message":…}} and
 // the exit code is 1.
 package main
 
@@ -21,6 +21,9 @@ import (
 )
 
 const usage = `usage: talos-probe descriptors
+       talos-probe config-schema KIND...
+       talos-probe config-generate VERSION...
+       talos-probe config-patch <QUESTIONS
        talos-probe [flags] version
        talos-probe [flags] cosi-get TYPE ID...
        talos-probe [flags] cosi-list TYPE...
@@ -63,6 +66,14 @@ var commands = map[string]command{
 	"image-list": {listImages, [2]int{0, 0}},
 }
 
+// What needs no machine.
+var local = map[string]func(args []string) error{
+	"descriptors":     func([]string) error { return out.Encode(describe()) },
+	"config-schema":   describeConfigs,
+	"config-generate": generateConfigs,
+	"config-patch":    func([]string) error { return patchConfigs() },
+}
+
 var out = json.NewEncoder(os.Stdout)
 
 func main() {
@@ -88,12 +99,12 @@ func main() {
 }
 
 func run(s settings, args []string) error {
-	if len(args) == 1 && args[0] == "descriptors" {
-		return out.Encode(describe())
-	}
-
 	if len(args) == 0 {
 		return errUsage
+	}
+
+	if do, ok := local[args[0]]; ok {
+		return do(args[1:])
 	}
 
 	chosen, ok := commands[args[0]]
