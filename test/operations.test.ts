@@ -5,6 +5,9 @@ import { describe, expect, it } from 'vitest'
 import { ANNOTATION } from '../src/api/names.ts'
 import type { RestartStory } from '../src/storm/restart-story.ts'
 import { MINUTE, holderOf, restartStory } from '../src/storm/restart-story.ts'
+import { CLUSTER, NAMESPACE } from '../src/storm/story.ts'
+import { RESOURCE, change, ensure } from '../src/world/objects.ts'
+import { ICHOR } from '../src/world/ports/home.ts'
 
 const text = readFileSync(join(import.meta.dirname, '..', 'docs', 'operations.md'), 'utf8')
 const [head = [], , ...rows] = (text.split('<!-- played -->')[1] ?? '')
@@ -93,6 +96,23 @@ const moments: Readonly<Record<string, (story: RestartStory) => Promise<void>>> 
     story.world.schedule.after(8 * MINUTE, () => story.world.powerOn('wk-1'))
     await story.until('the next is waited for', () => story.target('a', 'cp-1')?.phase === 'Completed')
     await story.pass(MINUTE)
+  },
+  '`Running`: between two machines, waits for a health gate': async story => {
+    const { store, schedule } = story.world
+    const say = (health: string): void => {
+      const object = { apiVersion: 'v1', kind: 'ConfigMap', metadata: { namespace: 'storage', name: 'health' }, data: { health } }
+      ensure(store, RESOURCE.configMaps, object)
+      store.update(RESOURCE.configMaps, object)
+    }
+    say('OK')
+    const objectRef = { apiVersion: 'v1', kind: 'ConfigMap', namespace: 'storage', name: 'health' }
+    const healthGates = [{ name: 'storage', objectRef, expr: 'object.data.health == "OK"', stableFor: '10s' }]
+    change(store, ICHOR.clusters, NAMESPACE, CLUSTER, object => ({ ...object, spec: { ...(object['spec'] as object), healthGates } }))
+    story.restart('a')
+    await story.until('the first is nearly done', () => step(story) === 'back')
+    say('WARN')
+    schedule.after(8 * MINUTE, () => say('OK'))
+    await story.until('the gate is waited for', () => story.status('a').waiting?.for.startsWith('gate storage (WARN)') === true)
   },
   '`Running`, asked to pause: finishes a machine': async story => {
     await installing(story)
