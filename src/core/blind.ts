@@ -5,6 +5,9 @@ import type { Decision } from './decision.ts'
 import type { Refusal } from './kind.ts'
 import * as ledger from './ledger.ts'
 
+/** Nobody tells of a cluster that is there again, and machines that are half done should not wait for a person then. */
+const LOOK_AGAIN_MS = 60_000
+
 /**
  * What follows when nothing can be asked: the cluster that the operation names does not exist (or no longer), or its kind is unknown. It is refused, can
  * be retried, and, because nothing could be closed anyhow, it can always be cancelled and deleted.
@@ -21,7 +24,7 @@ export const decideBlindly = (operation: TalosOperation, refusal: Refusal, now: 
   const open = ledger.openTargets(status)
   if (open.length > 0) {
     if (metadata.annotations[ANNOTATION.retry] === 'true' && !spec.paused) return { do: 'drop-retry', status: undefined }
-    if (status.failureReason === 'UnfinishedOperation') return { do: 'rest' }
+    if (status.failureReason === 'UnfinishedOperation') return { do: 'rest', forMs: LOOK_AGAIN_MS }
     const names = open.map(t => t.hostname ?? t.name).join(', ')
     const message = `${refusal.message} ${names} ${open.length === 1 ? 'is' : 'are'} half done and cannot be looked at. Create it again and resume, and what is open is carried to its end; or cancel.`
     return {

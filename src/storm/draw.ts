@@ -1,6 +1,7 @@
 import type { Workload } from '../world/population.ts'
 import type { Random } from '../world/random.ts'
 import { createRandom } from '../world/random.ts'
+import { drawSetting } from './setting.ts'
 import { troubles } from './faults/all.ts'
 import { drawOperation } from './operations.ts'
 import type { Family, Plan, Prospect, Shape } from './plan.ts'
@@ -54,6 +55,7 @@ const drawShape = (random: Random, wish: Wish, journey: (typeof JOURNEYS)[number
     homeOutside: random.chance(0.3),
     replicas: random.pick([1, 1, 2, 3]),
     workloads: drawWorkloads(random, workers),
+    ...(random.chance(0.4) ? { setting: drawSetting(random, { controlPlanes, workers }) } : {}),
   }
 }
 
@@ -79,7 +81,7 @@ export const drawPlan = (wish: Wish): Plan => {
     seed: wish.seed,
     kind: wish.kind,
     shape,
-    operations: [{ name: 'op', spec: operation }],
+    operations: [{ name: 'op', ...operation, ...(shape.setting ? { mayBeRefused: true } : {}) }],
     strikes,
     horizonMs,
     resumes: random.chance(0.8),

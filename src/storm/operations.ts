@@ -1,7 +1,38 @@
 import type { Random } from '../world/random.ts'
 import type { Draft, Shape } from './plan.ts'
+import { OTHER_SCHEMATIC, SCHEMATIC, UNKNOWN_SCHEMATIC } from './setting.ts'
 
-type Draw = (random: Random, shape: Shape, to: string) => Draft['spec']
+/** What is asked for, and whether Ichor is right to refuse it. */
+export type Wish = Pick<Draft, 'spec' | 'mayBeRefused'>
+
+type Draw = (random: Random, shape: Shape, to: string) => Wish
+
+/** When the invented world begins; a time to start after is told by the clock on the wall. */
+const BEGIN = Date.UTC(2026, 8, 1, 8)
+const MINUTE = 60_000
+
+/** Only some machines, by what is written on them. */
+const drawSelector = (random: Random): object => {
+  const cluster = 'ichor.maesh.dev/cluster'
+  return random.pick([
+    { matchLabels: { [cluster]: 'home' } },
+    { matchLabels: { [cluster]: 'another' } },
+    { matchExpressions: [{ key: cluster, operator: 'In', values: ['home', 'other'] }] },
+    { matchExpressions: [{ key: cluster, operator: 'NotIn', values: ['other'] }] },
+    { matchExpressions: [{ key: cluster, operator: 'Exists' }] },
+    { matchExpressions: [{ key: 'ichor.maesh.dev/upgrade-order', operator: 'DoesNotExist' }] },
+  ])
+}
+
+/** What few ask for. */
+const seldom = (random: Random): Readonly<Record<string, unknown>> => ({
+  ...(random.chance(0.15) ? { machineSelector: drawSelector(random) } : {}),
+  ...(random.chance(0.15) ? { startAfter: new Date(BEGIN + random.between(-60, 20) * MINUTE).toISOString() } : {}),
+  ...(random.chance(0.15) ? { ttlAfterFinished: random.pick(['30s', '5m', '3h']) } : {}),
+  ...(random.chance(0.2) ? { override: true } : {}),
+  ...(random.chance(0.2) ? { ignoreWindows: true } : {}),
+  ...(random.chance(0.2) ? { again: true } : {}),
+})
 
 const envelope = (random: Random, shape: Shape): Readonly<Record<string, unknown>> => ({
   maxUnavailable: random.pick([1, 1, 1, 2, '50%']),
@@ -12,38 +43,75 @@ const envelope = (random: Random, shape: Shape): Readonly<Record<string, unknown
   timeouts: { reboot: random.pick(['10m', '30m']) },
 })
 
+/** Versions that nobody should be brought to from there, or need not. */
+const strangeVersion = (random: Random, { talos }: Shape): string =>
+  random.pick([talos, 'v1.13.2', 'v1.12.9', 'v1.11.6', 'v1.9.6', 'v1.14.0', 'v1.19.3', 'v1.13.99', 'v2.0.0'])
+
+const strangeImage = (random: Random, to: string): string =>
+  random.pick([
+    `ghcr.io/siderolabs/installer:${to}`,
+    'ghcr.io/siderolabs/installer:latest',
+    'ghcr.io/siderolabs/installer:v1.12.9',
+    `registry.example.com/own/installer:${to}`,
+    `factory.talos.dev/metal-installer/${SCHEMATIC}:${to}`,
+    `factory.talos.dev/metal-installer/${OTHER_SCHEMATIC}:${to}`,
+    `factory.talos.dev/metal-installer-secureboot/${SCHEMATIC}:${to}`,
+    `factory.talos.dev/aws-installer/${SCHEMATIC}:${to}`,
+    `factory.talos.dev/metal-installer/${OTHER_SCHEMATIC}@sha256:${'d'.repeat(64)}`,
+    `https://factory.talos.dev/metal-installer/${SCHEMATIC}:${to}`,
+    `ghcr.io/siderolabs/installer:${to}@sha256:${'d'.repeat(64)}`,
+    'ghcr.io/siderolabs/installer',
+    'ghcr.io/siderolabs/Installer:v1.13.9',
+    'an installer',
+    `[fd00::1]:5000/installer:${to}`,
+    `installer:${to}`,
+    'a@b@c',
+  ])
+
+const drawTalos: Draw = (random, shape, to) => {
+  const plain = { version: to, ...(random.chance(0.2) ? { rebootMode: 'powercycle' } : {}) }
+  if (random.chance(0.5)) return { spec: { kind: 'talos', ...envelope(random, shape), talos: plain } }
+  const talos = {
+    ...plain,
+    ...(random.chance(0.3) ? { version: strangeVersion(random, shape) } : {}),
+    ...(random.chance(0.2) ? { schematic: random.pick([SCHEMATIC, OTHER_SCHEMATIC, OTHER_SCHEMATIC, UNKNOWN_SCHEMATIC]) } : {}),
+    ...(random.chance(0.3) ? { image: strangeImage(random, to) } : {}),
+    ...(random.chance(0.3) ? { snapshot: random.pick(['auto', 'required', 'skip']) } : {}),
+  }
+  return { spec: { kind: 'talos', ...envelope(random, shape), ...seldom(random), talos }, mayBeRefused: true }
+}
+
 const drawNode: Draw = (random, shape) => {
   const isMember = random.chance(0.6) || shape.workers === 0
   const machine = isMember ? `cp-${random.between(1, shape.controlPlanes)}` : `wk-${random.between(1, shape.workers)}`
-  const etcdActions = isMember ? ['etcd-defrag', ...(shape.controlPlanes > 1 ? ['forfeit-leadership'] : [])] : []
+  const isOdd = random.chance(0.3)
+  const etcdActions = isMember || isOdd ? ['etcd-defrag', ...(shape.controlPlanes > 1 || isOdd ? ['forfeit-leadership'] : [])] : []
   const action = random.pick(['reboot', 'reboot', 'shutdown', 'restart-service', 'reset', ...etcdActions])
+  const accepted = shape.controlPlanes < 3 ? ['api-outage', 'no-fault-tolerance'] : ['no-fault-tolerance']
   return {
-    kind: 'node',
-    ...envelope(random, shape),
-    node: {
-      machine,
-      action,
-      ...(action === 'reboot' && random.chance(0.3) ? { mode: 'powercycle' } : {}),
-      ...(action === 'restart-service' ? { service: 'kubelet' } : {}),
-      ...(action === 'reset' ? { rebootAfter: random.chance(0.5), wipe: random.pick(['state', 'disk']) } : {}),
+    spec: {
+      kind: 'node',
+      ...envelope(random, shape),
+      ...(isOdd ? { ...seldom(random), machineSelector: undefined, acknowledge: accepted } : {}),
+      node: {
+        machine: isOdd && random.chance(0.1) ? 'nobody' : machine,
+        action,
+        ...(action === 'reboot' && random.chance(0.4) ? { mode: random.pick(['powercycle', 'force', 'default']) } : {}),
+        ...(action === 'restart-service' ? { service: isOdd ? random.pick(['kubelet', 'ext-tool', 'ext-nothing']) : 'kubelet' } : {}),
+        ...(action === 'reset' ? { rebootAfter: random.chance(0.5), wipe: random.pick(['state', 'disk']) } : {}),
+      },
     },
+    mayBeRefused: true,
   }
 }
 
 /** What an operation of each kind asks for. */
-const draws: Readonly<Record<string, Draw>> = {
-  talos: (random, shape, to) => ({
-    kind: 'talos',
-    ...envelope(random, shape),
-    talos: { version: to, ...(random.chance(0.2) ? { rebootMode: 'powercycle' } : {}) },
-  }),
-  node: drawNode,
-}
+const draws: Readonly<Record<string, Draw>> = { talos: drawTalos, node: drawNode }
 
 /** The kinds that storms know how to ask for. */
 export const stormKinds: readonly string[] = Object.keys(draws)
 
-export const drawOperation: (random: Random, kind: string, shape: Shape, to: string) => Draft['spec'] = (random, kind, shape, to) => {
+export const drawOperation = (random: Random, kind: string, shape: Shape, to: string): Wish => {
   const draw = draws[kind]
   if (!draw) throw new Error(`storms do not know the kind ${kind} (they know: ${stormKinds.join(', ')})`)
   return draw(random, shape, to)

@@ -1,4 +1,5 @@
 import type { Workload } from '../world/population.ts'
+import type { Setting } from './setting.ts'
 import type { Random } from '../world/random.ts'
 
 /** The sorts of trouble that a storm is made of. */
@@ -20,6 +21,7 @@ export const FAMILIES = [
   'leaders',
   'people',
   'gitops',
+  'access',
 ] as const
 export type Family = (typeof FAMILIES)[number]
 
@@ -35,6 +37,7 @@ export type Shape = {
   readonly homeOutside: boolean
   readonly replicas: number
   readonly workloads: readonly Workload[]
+  readonly setting?: Setting
 }
 
 /** When a strike falls: so many milliseconds after the first operation was created, or at the n-th call of Ichor that changes something. */

@@ -136,7 +136,7 @@ const uncordon: Step = {
     describe: () => 'uncordoning its Node',
     run: async ({ kube }, view) => {
       const node = nodeOfTarget(view)
-      return node ? (view.target.before?.cordoned ? kube.unmark(node) : kube.uncordon(node)) : nothing
+      return node ? kube.uncordon(node) : nothing
     },
   },
   deadlineMs: () => 5 * MINUTE,

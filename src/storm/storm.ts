@@ -7,6 +7,7 @@ import { create } from './faults/people.ts'
 import type { Plan, Strike } from './plan.ts'
 import { planBefore } from './planning.ts'
 import { watchScene } from './scene.ts'
+import { setUp, worldOf } from './setting.ts'
 import type { Stage } from './stage.ts'
 import { createStage } from './stage.ts'
 import { createStory } from './story.ts'
@@ -39,6 +40,8 @@ export type StormOptions = {
 /** Plays a plan to its end, or to its first violation. The same plan is played the same every time. */
 export const playPlan = async (plan: Plan, options: StormOptions = {}): Promise<Run> => {
   const { shape } = plan
+  const { setting = {} } = shape
+  const set = worldOf(setting)
   const weather = createWeather()
   const violations: Violation[] = []
   const errors: string[] = []
@@ -50,7 +53,8 @@ export const playPlan = async (plan: Plan, options: StormOptions = {}): Promise<
     kubernetes: shape.kubernetes,
     scale: shape.haste,
     homeOutside: shape.homeOutside,
-    workloads: shape.workloads,
+    ...set,
+    workloads: [...shape.workloads, ...set.workloads],
     wrap: ports => inWeather(ports, weather),
     hear: (level, message) => {
       if (level === 'error') errors.push(message)
@@ -83,13 +87,16 @@ export const playPlan = async (plan: Plan, options: StormOptions = {}): Promise<
     return found.length === world.machines.length && found.every(m => m['status'] !== undefined)
   }
   await story.until('the machines are known', () => known() || isOver(), 10 * MINUTE)
+  setUp(story, setting)
   options.arrange?.(stage)
   for (const draft of plan.isPlanned ? plan.operations : []) {
     let isTold = false
-    void planBefore(story, draft).then(told => {
-      isTold = true
-      if (told) stage.note(told.ok ? `the plan refuses ${told.value.refusals.length} times` : `no plan: ${told.fault.message}`)
-    })
+    planBefore(story, draft)
+      .then(told => {
+        isTold = true
+        if (told) stage.note(told.ok ? `the plan refuses ${told.value.refusals.length} times` : `no plan: ${told.fault.message}`)
+      })
+      .catch((error: unknown) => errors.push(`the plan failed: ${String(error)}`))
     await story.until('the plan is told', () => isTold || isOver(), 10 * MINUTE)
   }
   for (const { name } of plan.operations) create(stage, name)

@@ -14,6 +14,7 @@ export const tellPlan = (plan: Plan): string => {
   const { shape } = plan
   return [
     `seed ${plan.seed}, kind ${plan.kind}: ${shape.controlPlanes}+${shape.workers} machines, Talos ${shape.talos}, Kubernetes ${shape.kubernetes}, ${shape.replicas} controllers, ${shape.haste} times as fast, resources ${shape.homeOutside ? 'elsewhere' : 'in the cluster itself'}`,
+    ...(shape.setting ? [`set up: ${JSON.stringify(shape.setting)}`] : []),
     ...plan.operations.map(o => `operation ${o.name}: ${JSON.stringify(o.spec)}`),
     ...plan.strikes.map(
       (s, i) =>

@@ -7,7 +7,7 @@ import { asGuard, etcdNeed, etcdSampleMs, etcdViews, gate } from '../../core/mac
 import { asRecorded, both, denied, hasReceipt, since } from '../../core/machine-steps/guards.ts'
 import { transferLeadership } from '../../core/machine-steps/setting-aside.ts'
 import { addressOf, controlPlanesOf, machineOf } from '../../core/machine-steps/target.ts'
-import type { View } from '../../core/world.ts'
+import type { Need, View } from '../../core/world.ts'
 import { displayName } from '../../core/world.ts'
 import type { EtcdView } from '../../ports/talos.ts'
 import { actionStage } from './stage.ts'
@@ -90,9 +90,13 @@ const disarm: Step = {
   failure: 'EtcdAlarm',
 }
 
+/** A plan asks it of a worker too, which the checks refuse. */
+const anyEtcd = (): readonly Need[] => [{ what: 'etcd' }]
+
 export const defragStage: Stage = actionStage('etcd-defrag', {
   summary: 'The database of one member is defragmented; a leader gives its leadership away first.',
   takesAway: false,
+  openNeeds: anyEtcd,
   open: view => {
     const own = ownOf(view)
     if (!own) return { wait: 'its etcd does not answer', reason: 'EtcdUnhealthy' }
@@ -109,6 +113,7 @@ const mayLose = (view: View) => asGuard(settled(view))
 export const forfeitStage: Stage = actionStage('forfeit-leadership', {
   summary: 'Another member becomes the leader; done when all agree on it.',
   takesAway: false,
+  openNeeds: anyEtcd,
   open: view => {
     const own = ownOf(view)
     const leader = agreedLeader(etcdViews(view.world))

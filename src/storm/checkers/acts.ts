@@ -177,7 +177,7 @@ export const heldIsLeft: Checker = {
     const heldAt = new Map<string, number>()
     scene.world.store.watch(ICHOR.machines, undefined, ({ object: machine, type }) => {
       const { name, annotations } = machine.metadata
-      if (type === 'DELETED' || annotations?.[ANNOTATION.upgradeHold] === undefined) heldAt.delete(name)
+      if (type === 'DELETED' || (annotations?.[ANNOTATION.upgradeHold] ?? 'false') === 'false') heldAt.delete(name)
       else if (!heldAt.has(name)) heldAt.set(name, scene.now())
     })
     const isStale = scene.stage.plan.strikes.some(s => s.family === 'stale')

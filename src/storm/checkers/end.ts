@@ -3,6 +3,7 @@ import type { TalosOperation } from '../../api/talos-operation.ts'
 import { isStopped } from '../../core/ledger.ts'
 import type { Checker } from '../checker.ts'
 import { isHarmless } from '../draw.ts'
+import type { Machine } from '../../world/machine.ts'
 import type { Plan } from '../plan.ts'
 
 /** It has come to an end, or waits for somebody who is named. */
@@ -16,6 +17,9 @@ export const hasSettled = ({ status, spec, metadata }: TalosOperation, all: read
   return holder?.spec.paused === true && holder.status.phase === 'Paused'
 }
 
+/** How it ends that what was asked for is not there, or was set up so that it can never be. */
+const REFUSED = new Set(['PreflightRefused', 'ImageNotFound', 'ServiceRestartRefused', 'DrainBlocked'])
+
 /** It asks for too much, or does not accept what it costs. */
 const mayBeRefused = ({ spec, metadata }: TalosOperation, { kind, shape, operations }: Plan): boolean =>
   kind === 'node' ||
@@ -25,17 +29,21 @@ const mayBeRefused = ({ spec, metadata }: TalosOperation, { kind, shape, operati
 export const fairWeatherEnd: Checker = {
   name: 'harmless-trouble-costs-time-only',
   rule: 'cases',
-  post: ({ stage, world }, object) => {
+  post: ({ stage, world, targetOf }, object) => {
     if (!isHarmless(stage.plan)) return
+    const isDone = (machine: Machine): boolean => stage.operations().some(o => targetOf(o, machine)?.phase === 'Completed')
     return () => {
-      const isRefusedRightly = stage.operations().some(o => o.status.failureReason === 'PreflightRefused' && mayBeRefused(o, stage.plan))
+      const isRefusedRightly = stage
+        .operations()
+        .some(o => (REFUSED.has(o.status.failureReason ?? '') || o.spec.override) && mayBeRefused(o, stage.plan))
       if (isRefusedRightly) return
       for (const { metadata, status } of stage.operations())
         if (status.phase !== 'Completed') object(`${metadata.name} is ${status.phase}: ${status.failureReason ?? ''} ${status.message}`)
       if (stage.plan.kind !== 'talos') return
-      for (const { name } of world.machines) {
-        const boots = world.journal.of('boot', name).length
-        if (boots !== 1) object(`${name} was booted ${boots} times`)
+      for (const machine of world.machines) {
+        const boots = world.journal.of('boot', machine.name).length
+        const isLeft = stage.plan.operations.some(o => o.mayBeRefused) && !isDone(machine)
+        if (boots !== (isLeft ? 0 : 1)) object(`${machine.name} was booted ${boots} times`)
       }
     }
   },

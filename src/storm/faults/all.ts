@@ -1,5 +1,6 @@
 import type { Family, Trouble } from '../plan.ts'
 import type { Stage } from '../stage.ts'
+import { access } from './access.ts'
 import { apiAway, apiErrors, stale, watch } from './kubernetes.ts'
 import { address, dead, etcd, installer, locked, reboot, slow } from './machines.ts'
 import { gitops, people } from './people.ts'
@@ -23,4 +24,5 @@ export const troubles: Readonly<Record<Family, Trouble<Stage>>> = {
   leaders,
   people,
   gitops,
+  access,
 }

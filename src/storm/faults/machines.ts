@@ -38,7 +38,7 @@ export const slow: Trouble<Stage> = {
 export const dead: Trouble<Stage> = {
   family: 'dead',
   harmless: false,
-  draw: drawOn('dead', ['loses its power', 'is cut off', 'is cut off', 'flaps'], 3000, 240_000),
+  draw: drawOn('dead', ['loses its power', 'is cut off', 'is cut off', 'flaps', 'answers too late'], 3000, 240_000),
   strike: (stage, { what, machine: index, forMs = 1000, times = 1 }) => {
     const { world } = stage.story
     const machine = stage.machine(index)
@@ -46,6 +46,10 @@ export const dead: Trouble<Stage> = {
     if (what === 'loses its power') {
       stage.byHand(machine, () => world.powerOff(machine.name))
       return () => stage.byHand(machine, () => world.powerOn(machine.name))
+    }
+    if (what === 'answers too late') {
+      stage.byHand(machine, () => world.fault(machine.name, { slowMs: 11_000 }))
+      return () => world.fault(machine.name, { slowMs: 0 })
     }
     const cut = (on: boolean): void => stage.byHand(machine, () => world.blackHole(machine.name, on))
     if (what === 'flaps') {
@@ -109,7 +113,10 @@ export const installer: Trouble<Stage> = {
   harmless: false,
   draw: drawOn(
     'installer',
-    ['fails', 'fails for a while', 'goes silent', 'boots the old slot', 'boots the old slot and keeps the way back'],
+    [
+      ...['fails', 'fails for a while', 'goes silent', 'boots the old slot', 'boots the old slot and keeps the way back'],
+      ...['finds no room for a kernel', 'finds the machine too old', 'has no room to be pulled into', 'is in no registry'],
+    ],
     10_000,
     400_000,
   ),
@@ -129,6 +136,20 @@ export const installer: Trouble<Stage> = {
         return () => {
           for (const address of machine.addresses) stage.weather.mute.delete(address)
         }
+      case 'finds no room for a kernel':
+        faults.bootPartitionFull = true
+        return () => void (faults.bootPartitionFull = false)
+      case 'finds the machine too old':
+        faults.installer = { exitCode: 4, lines: ['pre-flight checks failed: this version is too old'], times }
+        return () => void (faults.installer = undefined)
+      case 'has no room to be pulled into':
+        stage.story.world.fault(machine.name, { diskFull: true })
+        return () => stage.story.world.fault(machine.name, { diskFull: false })
+      case 'is in no registry': {
+        const { version = 'v1.13.9' } = (stage.plan.operations[0]?.spec['talos'] ?? {}) as { version?: string }
+        stage.story.world.registry.remove(`:${version}`)
+        return () => stage.story.world.registry.restore(`:${version}`)
+      }
       case 'boots the old slot':
         faults.failedBoots = times
         return () => void (faults.failedBoots = 0)
@@ -203,8 +224,11 @@ export const etcd: Trouble<Stage> = {
   harmless: false,
   draw: ({ random, shape, horizonMs }) => ({
     family: 'etcd',
-    what: random.pick(['elects', 'elects', 'is sick', 'does not start', 'has an alarm', 'has an orphan']),
-    when: { at: random.between(0, horizonMs) },
+    what: random.pick([
+      ...['elects', 'elects', 'is sick', 'does not start', 'has an alarm', 'has an orphan'],
+      ...['is full', 'disagrees', 'has a learner', 'has a member without a name', 'has two orphans'],
+    ]),
+    when: { at: random.chance(0.2) ? 0 : random.between(0, horizonMs) },
     machine: random.between(0, shape.controlPlanes - 1),
     forMs: random.between(5000, 300_000),
   }),
@@ -228,9 +252,23 @@ export const etcd: Trouble<Stage> = {
       case 'has an alarm':
         world.etcd.raiseAlarm(world.etcd.memberOf(machine)?.id ?? '', 'NOSPACE')
         return () => world.etcd.disarm()
+      case 'disagrees':
+        world.etcd.raiseAlarm(world.etcd.memberOf(machine)?.id ?? '', 'CORRUPT')
+        return () => world.etcd.disarm()
+      case 'is full':
+        world.etcd.fill()
+        return () => {
+          for (const member of world.etcd.members()) member.dbSize = member.dbSizeInUse
+          world.etcd.disarm()
+        }
       default: {
-        const orphan = world.etcd.addMember('gone', 'https://10.5.9.9:2380', undefined)
-        return () => void world.etcd.removeMember(orphan.id)
+        const name = what === 'has a member without a name' ? '' : 'gone'
+        const orphans = (what === 'has two orphans' ? ['10.5.9.9', '10.5.9.8'] : ['10.5.9.9']).map(address =>
+          world.etcd.addMember(name, `https://${address}:2380`, undefined, what === 'has a learner'),
+        )
+        return () => {
+          for (const { id } of orphans) world.etcd.removeMember(id)
+        }
       }
     }
   },
@@ -249,6 +287,8 @@ export const mendMachines = (stage: Stage): void => {
       stopPodsMs: undefined,
       kubeletNeverRegisters: false,
       etcdNeverStarts: false,
+      bootPartitionFull: false,
+      slowMs: 0,
     })
     stage.byHand(undefined, () => {
       world.blackHole(machine.name, false)

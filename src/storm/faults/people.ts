@@ -1,4 +1,4 @@
-import { ANNOTATION, leaseName } from '../../api/names.ts'
+import { ANNOTATION, CONTROLLER, leaseName } from '../../api/names.ts'
 import { RESOURCE } from '../../world/objects.ts'
 import { ICHOR } from '../../world/ports/home.ts'
 import type { Trouble } from '../plan.ts'
@@ -35,7 +35,7 @@ const WHATS = [
     'delete lease',
     'another operation',
   ],
-  ...['other value of retry', 'scale a budget'],
+  ...['other value of retry', 'scale a budget', 'override', 'another kind of operation', 'lease of a machine', 'lease of the CNI'],
 ] as const
 
 const theOperation = (stage: Stage): string => stage.plan.operations[0]?.name ?? ''
@@ -95,6 +95,29 @@ export const people: Trouble<Stage> = {
         if (draft && !story.operation('another')) story.create({ ...draft, name: 'another' })
         return
       }
+      case 'override':
+        if (story.operation(name)) story.edit(name, { spec: { override: true }, annotations: { [ANNOTATION.overrideBy]: 'somebody' } })
+        return
+      case 'another kind of operation': {
+        if (story.operation('other-kind')) return
+        const accepted = { acknowledge: ['api-outage' as const] }
+        story.create(
+          stage.plan.kind === 'node'
+            ? { name: 'other-kind', spec: { kind: 'talos', ...accepted, talos: { version: 'v1.13.9' } } }
+            : { name: 'other-kind', spec: { kind: 'node', ...accepted, node: { action: 'reboot', machine: machine.name } } },
+        )
+        return
+      }
+      case 'lease of a machine':
+      case 'lease of the CNI': {
+        const object = world.store.list(ICHOR.machines).items[0]
+        return lend(
+          stage,
+          what === 'lease of the CNI'
+            ? `${CONTROLLER}/cni/${NAMESPACE}/${CLUSTER}`
+            : `${CONTROLLER}/machine/${NAMESPACE}/${object?.metadata.name}`,
+        )
+      }
       case 'edit annotations':
         if (story.operation(name)) story.edit(name, { annotations: { 'example.com/note': String(world.schedule.now()) } })
         return
@@ -119,19 +142,8 @@ export const people: Trouble<Stage> = {
       case 'delete lease':
         stage.byHand(undefined, () => world.store.remove(RESOURCE.leases, NAMESPACE, leaseName(CLUSTER)))
         return
-      case 'edit lease': {
-        const lease = world.store.get(RESOURCE.leases, NAMESPACE, leaseName(CLUSTER))
-        if (!lease) return
-        const hold = (holderIdentity: string): void => {
-          const now = world.store.get(RESOURCE.leases, NAMESPACE, leaseName(CLUSTER))
-          if (now)
-            stage.byHand(undefined, () =>
-              world.store.update(RESOURCE.leases, { ...now, spec: { ...(now['spec'] as object), holderIdentity } }),
-            )
-        }
-        hold('somebody-else')
-        return () => hold('')
-      }
+      case 'edit lease':
+        return lend(stage, 'somebody-else')
       default: {
         // Its owner closes a budget for a while.
         const budget = world.store.list(RESOURCE.budgets).items[0]
@@ -142,6 +154,19 @@ export const people: Trouble<Stage> = {
       }
     }
   },
+}
+
+/** Somebody writes another holder into the lock, and takes it out again. */
+const lend = (stage: Stage, to: string): (() => void) | undefined => {
+  const { store } = stage.story.world
+  const hold = (holderIdentity: string): void => {
+    const lease = store.get(RESOURCE.leases, NAMESPACE, leaseName(CLUSTER))
+    if (lease)
+      stage.byHand(undefined, () => store.update(RESOURCE.leases, { ...lease, spec: { ...(lease['spec'] as object), holderIdentity } }))
+  }
+  if (!store.get(RESOURCE.leases, NAMESPACE, leaseName(CLUSTER))) return undefined
+  hold(to)
+  return () => hold('')
 }
 
 export const create = (stage: Stage, name: string): void => {

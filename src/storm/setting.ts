@@ -1,0 +1,158 @@
+import { ANNOTATION, LABEL } from '../api/names.ts'
+import type { MaintenanceWindow } from '../api/talos-cluster.ts'
+import { RESOURCE, change } from '../world/objects.ts'
+import { ICHOR } from '../world/ports/home.ts'
+import type { Random } from '../world/random.ts'
+import type { Shape } from './plan.ts'
+import type { Story } from './story.ts'
+
+/** What somebody has written on a machine's TalosMachine or Node. */
+export type Mark = {
+  /** Index of the machine, control planes first. */
+  readonly machine: number
+  readonly on: 'machine' | 'node'
+  readonly labels?: Readonly<Record<string, string>>
+  readonly annotations?: Readonly<Record<string, string>>
+}
+
+/** What people have set up besides: all that makes one cluster unlike another and is there before an operation begins. */
+export type Setting = {
+  /** Of the schematic that all machines run. */
+  readonly extensions?: readonly string[]
+  readonly windows?: readonly MaintenanceWindow[]
+  /** `spec.imageFactory` of the TalosCluster, as people write it. */
+  readonly factory?: string
+  readonly cilium?: { readonly version: string; readonly config?: Readonly<Record<string, string>> }
+  readonly marks?: readonly Mark[]
+  /** `spec.installImage` of one TalosMachine. */
+  readonly image?: { readonly machine: number; readonly image: string }
+  /** The etcd member whose database is mostly free space. */
+  readonly bloated?: number
+  /** A pod under two budgets, which can never be evicted. */
+  readonly twoBudgets?: boolean
+  /** The deployment of a storage system with a budget of its own. */
+  readonly storage?: boolean
+}
+
+/** What the machines run where they have extensions, and what they may be brought to. */
+export const SCHEMATIC = 'a'.repeat(64)
+export const OTHER_SCHEMATIC = 'b'.repeat(64)
+/** No factory knows it. */
+export const UNKNOWN_SCHEMATIC = 'c'.repeat(64)
+
+const drawMark = (random: Random, machines: number): Mark => {
+  const mark = { machine: random.between(0, machines - 1), on: random.pick<Mark['on']>(['machine', 'machine', 'node']) }
+  return random.chance(0.5)
+    ? { ...mark, labels: { [LABEL.upgradeOrder]: random.pick(['1', '1', '2', '10', 'first', '-1']) } }
+    : { ...mark, annotations: { [ANNOTATION.upgradeHold]: random.pick(['true', '', 'false', 'until the disk is changed']) } }
+}
+
+/** Most clusters have nothing of it. */
+export const drawSetting = (random: Random, { controlPlanes, workers }: Pick<Shape, 'controlPlanes' | 'workers'>): Setting => {
+  const machines = controlPlanes + workers
+  const windows: readonly (readonly MaintenanceWindow[])[] = [
+    [{ schedule: '30 8 * * *', duration: '2h', timeZone: 'UTC' }],
+    [{ schedule: '0 9,11,13 * * *', duration: '20m', timeZone: 'Europe/Berlin' }],
+    [
+      { schedule: '0 22 * * 6', duration: '4h', timeZone: 'America/New_York' },
+      { schedule: '10 8 1 9 *', duration: '1h', timeZone: 'UTC' },
+    ],
+    [{ schedule: '* * * * *', duration: '2m', timeZone: 'UTC' }],
+    [
+      { schedule: 'every day', duration: '1h', timeZone: 'UTC' },
+      { schedule: '0 */2 * * *', duration: '90m', timeZone: 'UTC' },
+    ],
+  ]
+  return {
+    ...(random.chance(0.3) ? { extensions: ['iscsi-tools'] } : {}),
+    ...(random.chance(0.15) ? { windows: random.pick(windows) } : {}),
+    ...(random.chance(0.2)
+      ? {
+          factory: random.pick([
+            'factory.talos.dev',
+            'https://factory.talos.dev/',
+            'factory.talos.dev',
+            'factory.example.com',
+            'not a host',
+          ]),
+        }
+      : {}),
+    ...(random.chance(0.3)
+      ? {
+          cilium: random.pick<NonNullable<Setting['cilium']>>([
+            { version: '1.15.6' },
+            { version: '1.18.2', config: { 'kube-proxy-replacement': 'true', 'enable-bpf-masquerade': 'true' } },
+            { version: '1.17.1', config: { 'kube-proxy-replacement': 'false' } },
+            { version: 'dev' },
+          ]),
+        }
+      : {}),
+    ...(random.chance(0.3) ? { marks: Array.from({ length: random.between(1, 3) }, () => drawMark(random, machines)) } : {}),
+    ...(random.chance(0.1)
+      ? {
+          image: {
+            machine: random.between(0, machines - 1),
+            image: random.pick([
+              `factory.talos.dev/metal-installer/${OTHER_SCHEMATIC}`,
+              'registry.example.com/installer',
+              'ghcr.io/siderolabs/installer:v1.13.9',
+            ]),
+          },
+        }
+      : {}),
+    ...(random.chance(0.3) ? { bloated: random.between(0, controlPlanes - 1) } : {}),
+    ...(random.chance(0.05) ? { twoBudgets: true } : {}),
+    ...(random.chance(0.1) ? { storage: true } : {}),
+  }
+}
+
+/** What has to be there before the world begins. */
+export const worldOf = ({ extensions, windows, factory, cilium, storage }: Setting) => ({
+  ...(extensions ? { schematic: SCHEMATIC, extensions } : {}),
+  ...(cilium ? { cilium } : {}),
+  cluster: { ...(windows ? { maintenanceWindows: [...windows] } : {}), ...(factory ? { imageFactory: factory } : {}) },
+  workloads: storage
+    ? [{ name: 'instance-manager', namespace: 'longhorn-system', replicas: 2, graceSeconds: 2, budget: { maxUnavailable: 1 } }]
+    : [],
+})
+
+/** What is written once the machines are known. */
+export const setUp = ({ world }: Story, { marks = [], image, bloated, twoBudgets }: Setting): void => {
+  const { store, registry } = world
+  registry.addSchematic(OTHER_SCHEMATIC, ['iscsi-tools', 'util-linux-tools'])
+  const objectOf = (index: number) => {
+    const [address] = world.machine(index).addresses
+    return store.list(ICHOR.machines).items.find(m => (m['spec'] as { address?: string }).address === address)
+  }
+  for (const { machine, on, labels, annotations } of marks) {
+    const [resource, object] =
+      on === 'machine' ? [ICHOR.machines, objectOf(machine)] : [RESOURCE.nodes, store.get(RESOURCE.nodes, '', world.machine(machine).name)]
+    if (!object) continue
+    change(store, resource, object.metadata.namespace ?? '', object.metadata.name, now => ({
+      ...now,
+      metadata: {
+        ...now.metadata,
+        labels: { ...now.metadata.labels, ...labels },
+        annotations: { ...now.metadata.annotations, ...annotations },
+      },
+    }))
+  }
+  const named = image && objectOf(image.machine)
+  if (image && named)
+    change(store, ICHOR.machines, named.metadata.namespace ?? '', named.metadata.name, now => ({
+      ...now,
+      spec: { ...(now['spec'] as object), installImage: image.image },
+    }))
+  if (bloated !== undefined) {
+    const member = world.member(bloated)
+    member.dbSize = member.dbSizeInUse * 4
+  }
+  const budget = twoBudgets ? store.list(RESOURCE.budgets).items[0] : undefined
+  if (budget)
+    store.create(RESOURCE.budgets, {
+      apiVersion: 'policy/v1',
+      kind: 'PodDisruptionBudget',
+      metadata: { name: `${budget.metadata.name}-too`, namespace: budget.metadata.namespace ?? 'default' },
+      spec: budget['spec'],
+    })
+}
