@@ -17,7 +17,8 @@ describe('what a long act answered', () => {
     const story = await restartStory()
     let left = 3
     story.world.calls.intercept(call => {
-      if (call.port !== 'home' || call.name !== 'writeOperationStatus' || story.world.journal.of('installed').length === 0 || left === 0) return undefined
+      if (call.port !== 'home' || call.name !== 'writeOperationStatus' || story.world.journal.of('installed').length === 0 || left === 0)
+        return undefined
       left--
       return { do: 'fail', when, fault: { kind, message: 'not now' } }
     })
@@ -32,7 +33,13 @@ describe('what a long act answered', () => {
     story.world.fault('cp-1', { installer: { exitCode: 1, lines: ['no'], times: 1 } })
     let left = 3
     story.world.calls.intercept(call => {
-      if (call.port !== 'home' || call.name !== 'writeOperationStatus' || story.world.journal.of('install-failed').length === 0 || left === 0) return undefined
+      if (
+        call.port !== 'home' ||
+        call.name !== 'writeOperationStatus' ||
+        story.world.journal.of('install-failed').length === 0 ||
+        left === 0
+      )
+        return undefined
       left--
       return { do: 'fail', when: 'before', fault: { kind: 'unreachable', message: 'not now' } }
     })

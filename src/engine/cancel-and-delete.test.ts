@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import type { RestartStory } from '../storm/restart-story.ts'
-import { MINUTE, restartStory } from '../storm/restart-story.ts'
+import { MINUTE, holderOf, restartStory } from '../storm/restart-story.ts'
 import { conditionOf } from '../world/objects.ts'
 
 const isUnschedulable = (story: RestartStory, node: string): boolean =>
@@ -102,5 +102,21 @@ describe('the finalizer', () => {
     await story.until('the lock is free', () => story.holder() === '', MINUTE)
     await story.pass(30 * MINUTE)
     expect(story.world.journal.of('reboot-requested')).toEqual([])
+  })
+
+  it('leaves the lock free also where nobody led when it was deleted', async () => {
+    const story = await restartStory({ unled: true })
+    const first = story.start('ichor-0')
+    await story.until('machines are discovered', () => story.world.store.list('talosmachines.ichor.maesh.dev').items.length === 2)
+    story.restart('a')
+    await story.until('the first machine is done', () => story.target('a', 'cp-1')?.phase === 'Completed')
+    story.edit('a', { spec: { paused: true } })
+    await story.until('it rests', () => story.status('a').phase === 'Paused' && story.open('a').length === 0)
+    expect(story.holder()).toBe(holderOf('a'))
+    first.kill()
+    story.remove('a')
+    expect(story.operation('a')).toBeUndefined()
+    story.start('ichor-1')
+    await story.until('the lock is free', () => story.holder() === '', 5 * MINUTE)
   })
 })

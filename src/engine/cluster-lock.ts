@@ -1,11 +1,11 @@
 import type { TalosOperation } from '../api/talos-operation.ts'
 import { ANNOTATION, LABEL, leaseName, operationHolder } from '../api/names.ts'
 import { ms } from '../core/ledger.ts'
-import { isHeldBy } from '../core/lock-claim.ts'
+import { heldOperation, isHeldBy } from '../core/lock-claim.ts'
 import type { Clock } from '../ports/clock.ts'
 import type { Result } from '../ports/fault.ts'
 import { ok } from '../ports/fault.ts'
-import type { Home, Lease, LeaseWrite } from '../ports/home.ts'
+import type { Home, Key, Lease, LeaseWrite } from '../ports/home.ts'
 import { microTime } from './micro-time.ts'
 
 /** The lock never expires; the Lease wants a number all the same. */
@@ -39,6 +39,21 @@ export const takeLock = (
   return seen
     ? home.replaceLease(seen, write)
     : home.createLease({ namespace: operation.metadata.namespace, name: leaseName(cluster) }, write)
+}
+
+/**
+ * Frees the lock of an operation that does not exist any more, which may have been deleted while no controller led. The Lease is read before the
+ * operation, so that a namesake which has taken it since is never robbed. False where it could not be told.
+ */
+export const freeLock = async (home: Home, clock: Clock, cluster: Key): Promise<boolean> => {
+  const lock = await readLock(home, cluster.namespace, cluster.name)
+  if (!lock.ok) return false
+  const holder = lock.value && heldOperation(lock.value.holder)
+  if (!lock.value || !holder) return true
+  const found = await home.operation(holder)
+  if (found.ok || found.fault.kind !== 'notFound') return found.ok
+  const freed = await releaseLock(home, clock, lock.value)
+  return freed.ok || freed.fault.kind === 'conflict'
 }
 
 /** `deeds`: what is remembered of what its holder did. */

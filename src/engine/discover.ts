@@ -15,7 +15,7 @@ import type { Fault, Result } from '../ports/fault.ts'
 import type { Home, Key } from '../ports/home.ts'
 import type { ClusterAddons, Kube, NodeFacts } from '../ports/kube.ts'
 import type { ClusterMember, EtcdView, MachineFacts, Talos } from '../ports/talos.ts'
-import { readLock } from './cluster-lock.ts'
+import { freeLock, readLock } from './cluster-lock.ts'
 import { condition } from './conditions.ts'
 import { besideReady, credentialExpiring } from './credential-warning.ts'
 import type { Log } from './log.ts'
@@ -59,6 +59,7 @@ export const discover = async (engine: Discoverer, key: Key): Promise<Next> => {
   const etcd = controlPlane ? await talos.value.etcd(controlPlane.machine.spec.address) : undefined
   for (const { machine, facts } of seen) await describe(engine, machine, facts, { nodes, etcd })
   if (kube.ok && nodes.ok) await sweepCordons(engine, cluster, kube.value, nodes.value)
+  await freeLock(engine.home, engine.clock, cluster.metadata)
   return report(engine, cluster, await summary(engine, cluster, talos.value, seen, nodes, addons, etcd))
 }
 

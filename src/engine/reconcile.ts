@@ -1,6 +1,6 @@
 import type { TalosCluster } from '../api/talos-cluster.ts'
 import type { OperationStatus, TalosOperation } from '../api/talos-operation.ts'
-import { ANNOTATION, FINALIZER, operationHolder } from '../api/names.ts'
+import { ANNOTATION, FINALIZER } from '../api/names.ts'
 import { isFinished } from '../api/phases.ts'
 import type { Decision, Told } from '../core/decision.ts'
 import { decide } from '../core/decide.ts'
@@ -13,7 +13,7 @@ import { isKnown } from '../core/world.ts'
 import type { Fault, Result } from '../ports/fault.ts'
 import { isTransient } from '../ports/fault.ts'
 import type { Key } from '../ports/home.ts'
-import { readLock, releaseLock, takeLock } from './cluster-lock.ts'
+import { freeLock, readLock, releaseLock, takeLock } from './cluster-lock.ts'
 import { decideBlindly } from '../core/blind.ts'
 import { sameValue } from '../core/same-value.ts'
 import { fenced } from './fence.ts'
@@ -386,21 +386,14 @@ const bug = async (engine: Reconciler, operation: TalosOperation, error: unknown
   return record(engine, operation, ledger.broken(status, now, message), { type: 'Warning', reason: 'InternalError', message })
 }
 
-/** The operation is gone: its acts end, and a lock that still names it is freed. */
+/** The operation is gone: its acts end, and a lock that names one that is gone is freed. */
 const forget = async (engine: Reconciler, key: Key): Promise<Next> => {
   engine.longActs.cancelNamesakes(key)
   engine.watches.forget(key)
   const clusters = await engine.home.clusters(key.namespace)
   if (!clusters.ok) return BACK_OFF
-  for (const cluster of clusters.value) {
-    const lock = await readLock(engine.home, key.namespace, cluster.metadata.name)
-    if (!lock.ok) return BACK_OFF
-    if (lock.value?.holder !== operationHolder(key.namespace, key.name)) continue
-    // A namesake may have been created and have taken the lock since: the Lease was read before this look, so the release cannot hit its hold.
-    const namesake = await engine.home.operation(key)
-    if (!namesake.ok && namesake.fault.kind === 'notFound') await releaseLock(engine.home, engine.clock, lock.value)
-  }
-  return {}
+  const freed = await Promise.all(clusters.value.map(cluster => freeLock(engine.home, engine.clock, cluster.metadata)))
+  return freed.includes(false) ? BACK_OFF : {}
 }
 
 /** What every line of the log about an operation carries. */

@@ -81,12 +81,10 @@ export type Kube = ControlPlaneCalls & {
    */
   readonly object: (ref: ObjectRef) => Promise<Result<Readonly<Record<string, unknown>>>>
 
-  /** Makes the node unschedulable and marks the cordon as ours; `conflict` when the Node changed since it was read. */
+  /** Makes a schedulable node unschedulable and marks the cordon as ours; `conflict` when the Node changed since it was read, so it is never another's. */
   readonly cordon: (node: NodeFacts, operationUid: string) => Promise<Result<void>>
   /** Lifts a cordon and its mark; `conflict` when the Node changed since it was read. */
   readonly uncordon: (node: NodeFacts) => Promise<Result<void>>
-  /** Removes our mark and leaves the cordon: it is somebody else's by now, or was before. */
-  readonly unmark: (node: NodeFacts) => Promise<Result<void>>
 
   /** By the Eviction API. `busy` when a PodDisruptionBudget forbids it now; a pod that is gone is a success. */
   readonly evict: (pod: PodFacts) => Promise<Result<void>>

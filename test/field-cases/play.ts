@@ -105,7 +105,7 @@ const CHANGES = new Set(
     .map(name => `home.${name}`)
     .concat(['pull', 'install', 'upgrade', 'reboot', 'forfeitLeadership', 'setInstallImage'].map(name => `talos.${name}`))
     .concat(['shutdown', 'reset', 'restartService', 'defragment', 'disarmAlarms', 'leaveEtcd', 'removeMember'].map(name => `talos.${name}`))
-    .concat(['cordon', 'uncordon', 'unmark', 'evict', 'deletePod', 'deleteNode'].map(name => `kube.${name}`)),
+    .concat(['cordon', 'uncordon', 'evict', 'deletePod', 'deleteNode'].map(name => `kube.${name}`)),
 )
 
 const endOf = ({ world, status }: Run): End => {

@@ -6,7 +6,7 @@ import { ICHOR } from '../../src/world/ports/home.ts'
 
 const ON_A_MACHINE = new Set([
   ...['pulled', 'pull-failed', 'install-began', 'installed', 'install-failed', 'install-cut', 'forfeit', 'install-image'],
-  ...['cordon', 'uncordon', 'unmark', 'evicted', 'evict-refused', 'pod-deleted', 'drain-gave-up', 'node-deleted'],
+  ...['cordon', 'uncordon', 'evicted', 'evict-refused', 'pod-deleted', 'drain-gave-up', 'node-deleted'],
   ...['shutdown-requested', 'reset-requested', 'wiped', 'service-restart', 'etcd-defragmented', 'etcd-removed'],
   ...[
     'reboot-requested',

@@ -113,7 +113,6 @@ export const openKube = (client: KubeClient): Kube => {
 
     cordon: (node, operationUid) => patchNode(node, { [ANNOTATION.cordonedBy]: operationUid }, { unschedulable: true }),
     uncordon: node => patchNode(node, { [ANNOTATION.cordonedBy]: null }, { unschedulable: null }),
-    unmark: node => patchNode(node, { [ANNOTATION.cordonedBy]: null }, {}),
 
     evict: async pod => {
       const { namespace, name, uid } = pod

@@ -89,8 +89,7 @@ export const uncordon: Step = {
     describe: () => 'uncordoning its Node',
     run: async ({ kube }, view) => {
       const node = nodeOfTarget(view)
-      if (!node.ok || !node.value) return { ok: true, value: undefined }
-      return view.target.before?.cordoned ? kube.unmark(node.value) : kube.uncordon(node.value)
+      return node.ok && node.value ? kube.uncordon(node.value) : { ok: true, value: undefined }
     },
   },
   settleMs: ({ world }) => world.timing.pollMs,

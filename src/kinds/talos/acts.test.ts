@@ -65,7 +65,6 @@ describe('what is asked of whom', () => {
     ['upgrade', {}, [`upgrade 10.5.0.5 {"image":"${IMAGE}","preserve":false,"rebootMode":"default"}`]],
     ['record-image', {}, [`setInstallImage 10.5.0.5 ${IMAGE}`]],
     ['uncordon', { nodes: { 'wk-1': node('wk-1', { annotations: { [ANNOTATION.cordonedBy]: UID } }) } }, ['uncordon {"name":"wk-1"}']],
-    ['uncordon', { target: { before: { cordoned: true } } }, ['unmark {"name":"wk-1"}']],
     ['pull', { machines: m => ({ ...m, spec: { ...m.spec, address: '192.0.2.9' } }) }, [`pull 192.0.2.9 ${IMAGE}`]],
   ] as readonly (readonly [string, Given, readonly string[]])[])('%s %#', async (name, over, expected) => {
     const image = { image: IMAGE, schematic: '', way: 'lifecycle', drain: 'wait', node: over.of ?? 'wk-1' }

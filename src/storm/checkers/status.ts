@@ -166,7 +166,9 @@ export const retriesOnce: Checker = {
       if (!after) return
       const { uid } = after.metadata
       if (isAsked(after) && !isAsked(before)) asked.set(uid, (asked.get(uid) ?? 0) + 1)
-      if (after.status.lastRetry === before?.status.lastRetry) return
+      // A time that a wrong clock wrote is set back once it has turned out to be in the future.
+      const isSetBack = Date.parse(after.status.lastRetry ?? '') < Date.parse(before?.status.lastRetry ?? '')
+      if (after.status.lastRetry === before?.status.lastRetry || isSetBack) return
       const times = (retried.get(uid) ?? 0) + 1
       retried.set(uid, times)
       if (times > (asked.get(uid) ?? 0)) object(`it was tried again ${times} times and asked for ${asked.get(uid) ?? 0} times`)

@@ -89,7 +89,7 @@ export const createKube = (world: World, client: Client): Kube => {
 
   const daemonSet = (name: string) => store.get(RESOURCE.daemonSets, 'kube-system', name)
   const changeNode = (
-    name: 'cordon' | 'uncordon' | 'unmark',
+    name: 'cordon' | 'uncordon',
     node: NodeFacts,
     edit: (now: KubeObject, annotations: Record<string, string>) => Draft,
   ) =>
@@ -159,7 +159,6 @@ export const createKube = (world: World, client: Client): Kube => {
         metadata: { ...now.metadata, annotations },
         spec: { ...(now.spec as object), unschedulable: undefined },
       })),
-    unmark: node => changeNode('unmark', node, (now, annotations) => ({ ...now, metadata: { ...now.metadata, annotations } })),
 
     evict: pod =>
       call<void>('evict', `${pod.namespace}/${pod.name}`, true, () => {

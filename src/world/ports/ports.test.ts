@@ -188,10 +188,9 @@ describe('the Kubernetes port', () => {
     const cordoned = await find()
     expect(cordoned).toMatchObject({ unschedulable: true, annotations: { [ANNOTATION.cordonedBy]: 'op-1' } })
     if (!cordoned) throw new Error('no node')
-    value(await run(kube.unmark(cordoned)))
-    expect(await find()).toMatchObject({ unschedulable: true, annotations: {} })
-    value(await run(kube.uncordon((await find()) ?? read)))
-    expect(await find()).toMatchObject({ unschedulable: false })
+    expect(await run(kube.uncordon(read))).toMatchObject({ fault: { kind: 'conflict' } })
+    value(await run(kube.uncordon(cordoned)))
+    expect(await find()).toMatchObject({ unschedulable: false, annotations: {} })
     expect(world.journal.of('cordon', 'wk-1')).toHaveLength(1)
   })
 
