@@ -44,10 +44,18 @@ export const semverOf = (version: Version): string =>
 
 /** Negative where `a` is older. Vendors' tails are ignored, pre-releases are older than their release. */
 export const compareVersions = (a: Version, b: Version): number =>
-  a.major - b.major ||
-  a.minor - b.minor ||
-  a.patch - b.patch ||
-  (a.prerelease === b.prerelease ? 0 : semver.compare(semverOf(a), semverOf(b)))
+  Math.sign(
+    a.major - b.major ||
+      a.minor - b.minor ||
+      a.patch - b.patch ||
+      (a.prerelease === b.prerelease ? 0 : semver.compare(semverOf(a), semverOf(b))),
+  )
+
+/** The same of two texts; undefined where one of them is no version. */
+export const versionOrder = (a: string, b: string): number | undefined => {
+  const [x, y] = [parseVersion(a), parseVersion(b)]
+  return x && y ? compareVersions(x, y) : undefined
+}
 
 /** `1.13` */
 export const minorOf = (version: Version): string => `${version.major}.${version.minor}`
