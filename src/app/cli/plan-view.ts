@@ -11,7 +11,7 @@ export const planLines = (plan: Plan, { colors, override }: { colors: Colors; ov
   const touched = plan.order.filter(machine => machine.skip === undefined)
   const lines = [
     bold(
-      `Plan: ${plan.kind} on cluster ${plan.cluster}, ${touched.length} of ${plan.order.length} machine${plan.order.length === 1 ? '' : 's'}`,
+      `Plan: ${plan.kind} on cluster ${plan.cluster}, ${namesOf(touched)} of ${namesOf(plan.order)} machine${namesOf(plan.order) === 1 ? '' : 's'}`,
     ),
   ]
 
@@ -28,8 +28,11 @@ export const planLines = (plan: Plan, { colors, override }: { colors: Colors; ov
   else if (plan.order.length > 0) {
     let turn = 0
     const images = [...new Set(touched.map(machine => machine.to).filter(to => to.includes('/')))]
-    const rows = plan.order.map(({ name, role, from, to, skip, loses }) => [
+    // A machine that comes in several stages is told apart by them.
+    const hasStages = new Set(plan.order.map(machine => machine.stage)).size > 1
+    const rows = plan.order.map(({ stage, name, role, from, to, skip, loses }) => [
       skip === undefined ? String(++turn) : '-',
+      ...(hasStages ? [stage] : []),
       name,
       role,
       from,
@@ -40,9 +43,12 @@ export const planLines = (plan: Plan, { colors, override }: { colors: Colors; ov
           ? 'not known'
           : loses.map(loss => loss.replace(/\.$/, '')).join('; ') || 'nothing else',
     ])
-    const [header = '', ...body] = alignedLines(['#', 'MACHINE', 'ROLE', 'FROM', 'TO', 'GOES AWAY MEANWHILE'], rows)
+    const [header = '', ...body] = alignedLines(
+      ['#', ...(hasStages ? ['STAGE'] : []), 'MACHINE', 'ROLE', 'FROM', 'TO', 'GOES AWAY MEANWHILE'],
+      rows,
+    )
     lines.push('', header, ...body.map((line, index) => (plan.order[index]?.skip === undefined ? line : dim(line))))
-    if (images.length > 0) lines.push('', ...images.map(image => `Installer image: ${image}`))
+    if (images.length > 0) lines.push('', ...images.map(image => `${image.includes('installer') ? 'Installer image' : 'Image'}: ${image}`))
   }
   if (plan.notes.length > 0) lines.push('', ...plan.notes.map(note => `Note: ${note}`))
   if (plan.holder) lines.push('', yellow(lockLine(plan)))
@@ -57,6 +63,9 @@ export const planLines = (plan: Plan, { colors, override }: { colors: Colors; ov
   lines.push(open.length > 0 ? red(`It would be refused. Nothing was written.`) : 'No check refuses it. Nothing was written.')
   return lines
 }
+
+/** How many they are: a machine may come in several stages. */
+const namesOf = (order: Plan['order']): number => new Set(order.map(({ name }) => name)).size
 
 /** For a plan with a `holder`. */
 export const lockLine = ({ cluster, holder = '' }: Plan): string =>

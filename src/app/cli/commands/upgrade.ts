@@ -89,9 +89,9 @@ const startCommand = (shell: Shell, { kind, action }: What): Command => {
       ? actionExamples(kind, action)
       : version
         ? [
-            `upgrade ${kind.name} v1.13.9 --plan`,
-            `upgrade ${kind.name} v1.13.9 --cluster home --wait`,
-            `upgrade ${kind.name} v1.13.9 --max-unavailable 25% --drain-policy force --yes`,
+            `upgrade ${kind.name} ${exampleOf(version)} --plan`,
+            `upgrade ${kind.name} ${exampleOf(version)} --cluster home --wait`,
+            `upgrade ${kind.name} ${exampleOf(version)} --max-unavailable 25% --drain-policy force --yes`,
           ]
         : [`start ${kind.name} --plan`, `start ${kind.name} --cluster home --wait`],
   )
@@ -101,6 +101,10 @@ const startCommand = (shell: Shell, { kind, action }: What): Command => {
     return start(session, { kind, action, machine }, undefined, { ...options, machine, action: action.name })
   })
 }
+
+/** The version that the field's own words name. */
+const exampleOf = ({ description = '' }: { readonly description?: string }): string =>
+  /like (v\d+\.\d+\.\d+)/.exec(description)?.[1] ?? 'VERSION'
 
 const actionExamples = (kind: KindBlock, action: KindAction): readonly string[] => {
   const base = `${kind.name} ${action.name} wk-1${(action.needs ?? []).map(field => ` --${field} kubelet`).join('')}`

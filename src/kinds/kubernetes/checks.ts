@@ -1,0 +1,208 @@
+import type { TalosOperation } from '../../api/talos-operation.ts'
+import { imageVersion } from '../../core/component-image.ts'
+import type { Checked, Refusal } from '../../core/kind.ts'
+import { etcdViews, gate, gateText } from '../../core/machine-steps/etcd.ts'
+import { heldBecause, inOrder } from '../../core/machine-steps/order.ts'
+import { controlPlanesOf } from '../../core/machine-steps/target.ts'
+import type { Known } from '../../core/preflight.ts'
+import { identity, knownOf, nodesRefusal, once, refuse, unanswered, unregistered } from '../../core/preflight.ts'
+import { minorSteps, parseTarget, parseVersion, versionSpan } from '../../core/versions.ts'
+import type { Version } from '../../core/versions.ts'
+import type { Need, World } from '../../core/world.ts'
+import { componentFacts, controlPlaneFacts, manifestFacts, nodeFacts, nodeOf } from '../../core/world.ts'
+import type { NodeFacts } from '../../ports/kube.ts'
+import { refusedText, some } from './manifests.ts'
+import type { Running } from './version-rules.ts'
+import { combinations, deprecated, images, kubeletsOf, path, runningOf } from './version-rules.ts'
+import { specOf } from './view.ts'
+
+const firstOf = (world: World): string | undefined => controlPlanesOf(world)[0]?.metadata.name
+
+export const checkNeeds = (_: TalosOperation, world: World): readonly Need[] => {
+  const first = firstOf(world)
+  return [
+    ...world.machines.flatMap(({ metadata: { name } }): readonly Need[] => [
+      { what: 'machine', name },
+      { what: 'components', name },
+    ]),
+    { what: 'nodes' },
+    { what: 'etcd' },
+    { what: 'addons' },
+    { what: 'controlPlane' },
+    { what: 'deprecatedApis' },
+    ...(first === undefined ? [] : [{ what: 'manifests', name: first } as const]),
+  ]
+}
+
+/** Everything that speaks against the upgrade, at once. */
+export const checks = (operation: TalosOperation, world: World): Checked => {
+  const { version } = specOf(operation)
+  const parsed = parseTarget(version)
+  const target = parseVersion(version)
+  if (!parsed.ok || !target) return { found: {}, refusals: [refuse('VersionInvalid', parsed.ok ? version : parsed.problem)], notes: [] }
+  const missing = unregistered(world)
+  if (missing.length > 0) return { found: {}, refusals: missing, notes: [] }
+
+  const known = knownOf(world, world.machines)
+  const nodes = nodeFacts(world)
+  const here = nodes.ok ? nodes.value : []
+  const running = runningOf(world)
+  const kubelets = kubeletsOf(here)
+  const span = versionSpan([...running, ...kubelets].map(r => r.version))
+  const judged = combinations(operation, world, known, span?.lowest)
+  const named = images(world, known, version)
+  const old = deprecated(world, target)
+  const refusals = [
+    ...selection(operation),
+    ...unanswered(world, world.machines),
+    ...(nodes.ok ? identity(world, known, nodes.value) : [nodesRefusal(nodes.fault)]),
+    ...holds(world),
+    ...path(running, kubelets, target),
+    ...judged.refusals,
+    ...named.refusals,
+    ...old.refusals,
+    ...health(world, known, here),
+    ...etcd(operation, world),
+    ...outage(operation, world),
+  ]
+  return {
+    found: found(world, known, span),
+    refusals: once(refusals),
+    notes: [...notes(world, running, kubelets, target), ...judged.notes, ...named.notes, ...old.notes],
+  }
+}
+
+/** Half a control plane is no version of Kubernetes. */
+const selection = ({ spec }: TalosOperation): readonly Refusal[] =>
+  spec.machineSelector === undefined
+    ? []
+    : [
+        refuse(
+          'WholeCluster',
+          'spec.machineSelector is set, but Kubernetes is upgraded as a whole. To leave a worker at its kubelet, hold it with `ichor machine hold`.',
+        ),
+      ]
+
+const holds = (world: World): readonly Refusal[] =>
+  controlPlanesOf(world).flatMap(machine => {
+    const held = heldBecause(world, machine)
+    const name = machine.status.hostname ?? machine.metadata.name
+    return held === undefined
+      ? []
+      : [refuse('HeldControlPlane', `${name} is ${held}. A control plane cannot be left out; release it first.`, machine.metadata.name)]
+  })
+
+/** All that is to be upgraded has to run: a component that does not come up is then known to be the new one's fault. */
+const health = (world: World, known: readonly Known[], nodes: readonly NodeFacts[]): readonly Refusal[] => {
+  const controlPlane = controlPlaneFacts(world)
+  const machines = known
+    .filter(k => k.facts.stage !== 'running' || (k.machine.spec.role === 'controlplane' && !k.facts.ready))
+    .map(k =>
+      refuse(
+        'MachineNotReady',
+        `${k.name} is not ready: stage ${k.facts.stage}${k.facts.unmet.length > 0 ? `, ${k.facts.unmet.join('; ')}` : ''}. Wait until it is, or mend it first.`,
+        k.machine.metadata.name,
+      ),
+    )
+  const untold = known.flatMap(k => {
+    const components = componentFacts(world, k.machine.metadata.name)
+    return components.ok
+      ? []
+      : [refuse('MachineNotReady', `${k.name} does not tell its components: ${components.fault.message}.`, k.machine.metadata.name)]
+  })
+  if (!controlPlane.ok) return [...machines, ...untold, ...(nodes.length > 0 ? [nodesRefusal(controlPlane.fault)] : [])]
+  const pods = known
+    .filter(k => k.machine.spec.role === 'controlplane')
+    .flatMap(k => {
+      const components = componentFacts(world, k.machine.metadata.name)
+      const node = nodeOf(nodes, k.facts.nodename)?.name
+      const wanted = components.ok ? Object.keys(components.value.staticPods) : []
+      return wanted
+        .filter(name => !controlPlane.value.pods.some(p => p.component === name && p.node === node && p.ready))
+        .map(name =>
+          refuse(
+            'StaticPodNotReady',
+            `${name} on ${k.name} is not Ready. Mend it first: \`talosctl logs -k\` shows what it wrote.`,
+            k.machine.metadata.name,
+          ),
+        )
+    })
+  return [...machines, ...untold, ...pods]
+}
+
+const etcd = (operation: TalosOperation, world: World): readonly Refusal[] => {
+  const verdict = gate(operation, world, { purpose: 'settled', etcdStepAllowed: true })
+  return verdict.pass ? [] : [refuse(verdict.reason, gateText(verdict), verdict.machine)]
+}
+
+const outage = (operation: TalosOperation, world: World): readonly Refusal[] =>
+  controlPlanesOf(world).length === 1 && !operation.spec.acknowledge.includes('api-outage')
+    ? [
+        refuse(
+          'ApiOutage',
+          'With one control plane the Kubernetes API is away while its API server is replaced, for about a minute. Accept that with `--acknowledge api-outage` (spec.acknowledge).',
+        ),
+      ]
+    : []
+
+const found = (world: World, known: readonly Known[], kubernetes: Checked['found']['kubernetes']): Checked['found'] => {
+  const talos = versionSpan(known.map(k => k.facts.version))
+  const members = versionSpan(etcdViews(world).flatMap(v => (v.view.ok ? [v.view.value.status.protocolVersion] : [])))
+  const { addons } = world.facts
+  const cilium = addons?.ok ? addons.value.cilium?.version : undefined
+  return {
+    ...(talos ? { talos } : {}),
+    ...(kubernetes ? { kubernetes } : {}),
+    ...(members ? { etcd: members } : {}),
+    ...(cilium ? { cilium } : {}),
+  }
+}
+
+const notes = (world: World, running: readonly Running[], kubelets: readonly Running[], target: Version): readonly string[] => {
+  const list: string[] = []
+  const all = [...running, ...kubelets].map(r => parseVersion(r.version))
+  const changesMinor = all.some(v => v && (minorSteps(v, target) ?? 0) > 0)
+  if (changesMinor)
+    list.push(
+      'No snapshot storage is configured for this cluster, so no etcd snapshot is taken first; `talosctl etcd snapshot` takes one. A minor cannot be taken back.',
+    )
+  if (changesMinor)
+    list.push(
+      'Flags and feature gates that the new minor does not know are not looked for: a component that does not start stops the upgrade at the first control plane.',
+    )
+  const held = inOrder(world, world.machines).filter(m => m.spec.role === 'worker' && heldBecause(world, m) !== undefined)
+  if (held.length > 0)
+    list.push(`Held, so their kubelets stay as they are: ${held.map(m => m.status.hostname ?? m.metadata.name).join(', ')}.`)
+  return [...list, ...proxyNotes(world), ...manifestNotes(world)]
+}
+
+const proxyNotes = (world: World): readonly string[] => {
+  const first = firstOf(world)
+  const components = first === undefined ? undefined : componentFacts(world, first)
+  const known = controlPlaneFacts(world)
+  if (!components?.ok || components.value.kubeProxy !== undefined) return []
+  const there = known.ok ? known.value.kubeProxy : undefined
+  return there
+    ? [
+        `kube-proxy is switched off in the configuration, and yet its DaemonSet is there (${imageVersion(there.image) ?? there.image}). It is left as it is.`,
+      ]
+    : ['kube-proxy is switched off, and stays so.']
+}
+
+const manifestNotes = (world: World): readonly string[] => {
+  const first = firstOf(world)
+  const changes = first === undefined ? undefined : manifestFacts(world, first)
+  if (!changes) return []
+  if (!changes.ok) return [`What applying the bootstrap manifests would change is not known: ${changes.fault.message}.`]
+  const named = (would: 'create' | 'change'): readonly string[] =>
+    changes.value.filter(c => c.would === would).map(c => (c.detail === '' ? c.name : `${c.name} (${c.detail})`))
+  const refused = refusedText(changes.value)
+  return [
+    `At the end Talos' ${changes.value.length} bootstrap manifests are applied; none is deleted, also not one that the configuration does not contain any more.`,
+    ...(named('create').length > 0 ? [`Apart from new images that creates ${some(named('create'))}.`] : []),
+    ...(named('change').length > 0 ? [`Apart from new images that sets back ${some(named('change'))}.`] : []),
+    ...(refused === ''
+      ? []
+      : [`The API server does not take ${refused}: the upgrade goes on, and stops at its very end with ManifestSyncFailed.`]),
+  ]
+}

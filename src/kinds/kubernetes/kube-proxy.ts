@@ -1,0 +1,42 @@
+import { imageVersion } from '../../core/component-image.ts'
+import type { Opening, PlannedMachine, Stage } from '../../core/kind.ts'
+import { YES, wait } from '../../core/kind.ts'
+import { openTargets } from '../../core/ledger.ts'
+import { inOrder } from '../../core/machine-steps/order.ts'
+import { candidateOf, controlPlanesOf } from '../../core/machine-steps/target.ts'
+import type { View } from '../../core/world.ts'
+import { imageToSet, setImage } from './set-image.ts'
+import { apiServersAreThere, componentsNeed, controlPlaneToOpen, specOf, versionsOf } from './view.ts'
+
+const open = (view: View): Opening => {
+  const found = controlPlaneToOpen(view)
+  if ('instead' in found) return found.instead
+  const wanted = imageToSet(view, 'kube-proxy')
+  if ('instead' in wanted) return wanted.instead
+  return wanted.from === wanted.image
+    ? { skip: `its configuration has ${specOf(view.operation).version} already` }
+    : { open: { goal: { ...wanted, drain: 'none' } } }
+}
+
+const preview = (view: View): PlannedMachine => {
+  const wanted = imageToSet(view, 'kube-proxy')
+  return 'instead' in wanted
+    ? { from: 'unknown', to: specOf(view.operation).version, loses: [] }
+    : { from: imageVersion(wanted.from) ?? wanted.from, to: wanted.image, loses: [] }
+}
+
+/** Only the bootstrap manifest of each control plane changes here; the pods follow when the manifests are applied. */
+export const kubeProxyStage: Stage = {
+  name: 'kube-proxy',
+  summary:
+    'The image of kube-proxy in the configuration of every control plane. Its pods are replaced in the last stage. Skipped where it is switched off.',
+  orderNeeds: () => [{ what: 'nodes' }],
+  order: (_, world) => inOrder(world, controlPlanesOf(world)).map(candidateOf),
+  turn: ({ operation }) => (openTargets(operation.status).length > 0 ? wait('another machine is open') : YES),
+  openNeeds: componentsNeed,
+  open,
+  steps: [setImage('kube-proxy', { guard: apiServersAreThere, guardNeeds: () => [{ what: 'controlPlane' }] })],
+  abandon: [],
+  preview,
+  outcome: target => `kube-proxy ${versionsOf(target)}`,
+}

@@ -1,0 +1,140 @@
+import type { TalosOperation } from '../../api/talos-operation.ts'
+import { imageVersion } from '../../core/component-image.ts'
+import type { Answer, Opening, PlannedMachine, Stage, Step } from '../../core/kind.ts'
+import { YES, no, unknown } from '../../core/kind.ts'
+import { giveBack, soak, uncordon } from '../../core/machine-steps/coming-back.ts'
+import { machineToOpen } from '../../core/machine-steps/opening.ts'
+import { heldOrNot, inOrder } from '../../core/machine-steps/order.ts'
+import { cordon, drain } from '../../core/machine-steps/setting-aside.ts'
+import { chosen, drainGoal, isBackAsNode, machineOf, nodeOfTarget, replaced } from '../../core/machine-steps/target.ts'
+import { controlPlanesFirst } from '../../core/machine-steps/turn.ts'
+import { finalOf, minorOf, parseVersion } from '../../core/versions.ts'
+import type { View } from '../../core/world.ts'
+import { displayName, machineFacts, serviceFacts } from '../../core/world.ts'
+import { imageToSet, setImage } from './set-image.ts'
+import { apiServersAreThere, componentsNeed, componentsOf, specOf, versionsOf, wantedImage } from './view.ts'
+
+const KUBELET_MS = 15 * 60_000
+
+const serviceNeed = (view: Pick<View, 'target'>) => ({ what: 'service', name: view.target.name, service: 'kubelet' }) as const
+
+/** What a kubelet told of itself when it started, without the tail of a vendor. */
+const told = (kubeletVersion: string): string => {
+  const version = parseVersion(kubeletVersion)
+  return version ? `v${finalOf(version)}` : kubeletVersion
+}
+
+/** Its Node says so, which a kubelet writes when it starts; and it is Ready in the boot in which the machine is. */
+const nodeSays = (view: View, image: string): Answer => {
+  const node = nodeOfTarget(view)
+  if (!node.ok) return unknown(`the Kubernetes API does not answer: ${node.fault.message}`)
+  if (node.value && told(node.value.kubeletVersion) !== imageVersion(image))
+    return no(`its Node still tells of ${node.value.kubeletVersion}`)
+  return isBackAsNode(view)
+}
+
+const runsAsWanted = (view: View, image: string): Answer => {
+  const [facts, components] = [machineOf(view), componentsOf(view)]
+  const service = serviceFacts(view.world, view.target.name, 'kubelet')
+  if (!facts.ok) return replaced(view) ?? unknown(`it does not answer: ${facts.fault.message}`)
+  if (!components.ok) return unknown(`it does not tell its components: ${components.fault.message}`)
+  if (!service.ok) return unknown(`it does not tell its services: ${service.fault.message}`)
+  const { state = 'away', health = 'unknown', lastEvent, startedAt } = service.value ?? {}
+  const says = lastEvent ? `: ${lastEvent}` : ''
+  if (state === 'Failed' && /not found/i.test(lastEvent ?? '') && view.target.step === 'kubelet') {
+    const message = `${displayName(view.target)}: its kubelet has no image${says}. Pods on it go on running, but nobody looks after them. Bring ${wantedImage(view)} to the registry and resume; or cancel, and set back ${chosen(view.target, 'from')}.`
+    return { is: 'failed', reason: 'ImageNotFound', message }
+  }
+  if (state !== 'Running' || health !== 'healthy')
+    return no(`its kubelet is ${state === 'Running' ? `running, and ${health}` : state}${says}`)
+  const { running } = components.value.kubelet
+  if (running !== undefined && running !== image) return no(`its kubelet still runs ${running}`)
+  // Without a Node there is only the later start to go by.
+  if (facts.value.nodename === '')
+    return startedAt !== undefined && String(startedAt) !== chosen(view.target, 'startedAt')
+      ? YES
+      : no('its kubelet has not been started since')
+  return nodeSays(view, image)
+}
+
+const kubelet: Step = {
+  name: 'kubelet',
+  summary: 'The kubelet runs with the new image and is healthy, and its Node says that version and is Ready.',
+  needs: view => [...componentsNeed(view), serviceNeed(view)],
+  done: view => runsAsWanted(view, wantedImage(view)),
+  deadlineMs: () => KUBELET_MS,
+  failure: 'KubeletTimeout',
+  remedy: 'Look at its log with `talosctl logs kubelet`. Its image is not set back.',
+}
+
+/** Whether the machine is drained for it at all. */
+const drainsFor = (operation: TalosOperation, from: string, to: string): boolean => {
+  const policy = specOf(operation).drain
+  const [before, after] = [parseVersion(imageVersion(from) ?? ''), parseVersion(imageVersion(to) ?? '')]
+  return policy === 'always' || (policy === 'minor' && !(before && after && minorOf(before) === minorOf(after)))
+}
+
+const open = (view: View): Opening => {
+  const { operation, world, target } = view
+  const found = machineToOpen(view)
+  if ('instead' in found) return found.instead
+  const wanted = imageToSet(view, 'kubelet')
+  if ('instead' in wanted) return wanted.instead
+  if (wanted.from === wanted.image && runsAsWanted(view, wanted.image).is === 'yes')
+    return { skip: `already runs ${specOf(operation).version}` }
+  if (found.facts.stage !== 'running') return { wait: `it is ${found.facts.stage}`, reason: 'MachineNotReady' }
+  const service = serviceFacts(world, target.name, 'kubelet')
+  const startedAt = service.ok ? service.value?.startedAt : undefined
+  return {
+    open: {
+      goal: {
+        ...wanted,
+        ...drainGoal(view),
+        ...(drainsFor(operation, wanted.from, wanted.image) ? {} : { drain: 'none' }),
+        startedAt: String(startedAt ?? ''),
+      },
+    },
+  }
+}
+
+const outdated = ({ target, world }: View): string | undefined => {
+  const facts = machineFacts(world, target.name)
+  return facts.ok && target.before?.bootID !== undefined && facts.value.bootID !== target.before.bootID
+    ? 'it was rebooted by somebody else before its kubelet was touched; opening it anew'
+    : undefined
+}
+
+const preview = (view: View): PlannedMachine => {
+  const wanted = imageToSet(view, 'kubelet')
+  if ('instead' in wanted) return { from: 'unknown', to: specOf(view.operation).version, loses: [] }
+  const isDrained = drainsFor(view.operation, wanted.from, wanted.image) && drainGoal(view).drain !== 'none'
+  return {
+    from: imageVersion(wanted.from) ?? wanted.from,
+    to: wanted.image,
+    loses: [isDrained ? 'its pods, which are evicted first' : 'its kubelet, for seconds; its pods go on running'],
+  }
+}
+
+/** Every kubelet, control planes first. */
+export const kubeletStage: Stage = {
+  name: 'kubelet',
+  summary: 'The kubelet of every machine: control planes one at a time, then workers, as many as maxUnavailable allows.',
+  orderNeeds: () => [{ what: 'nodes' }],
+  order: (_, world) => inOrder(world, world.machines).map(machine => heldOrNot(world, machine)),
+  turn: controlPlanesFirst,
+  openNeeds: view => [...componentsNeed(view), serviceNeed(view)],
+  open,
+  outdated,
+  steps: [
+    // Nothing is taken from etcd: a control plane goes on without its kubelet.
+    cordon(() => YES),
+    drain,
+    setImage('kubelet', { guard: apiServersAreThere, guardNeeds: () => [{ what: 'controlPlane' }] }),
+    kubelet,
+    uncordon,
+    soak,
+  ],
+  abandon: [giveBack],
+  preview,
+  outcome: target => `kubelet ${versionsOf(target)}`,
+}

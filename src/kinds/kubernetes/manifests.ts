@@ -1,0 +1,180 @@
+import { imageVersion } from '../../core/component-image.ts'
+import type { Answer, Opening, PlannedMachine, Stage, Step } from '../../core/kind.ts'
+import { YES, no, unknown, wait } from '../../core/kind.ts'
+import { openTargets } from '../../core/ledger.ts'
+import { asAnswer, gate } from '../../core/machine-steps/etcd.ts'
+import { denied } from '../../core/machine-steps/guards.ts'
+import { heldBecause, inOrder } from '../../core/machine-steps/order.ts'
+import { addressOf, candidateOf, controlPlanesOf } from '../../core/machine-steps/target.ts'
+import { finalOf, parseVersion } from '../../core/versions.ts'
+import type { Need, View } from '../../core/world.ts'
+import { controlPlaneFacts, displayName, manifestFacts, nodeFacts } from '../../core/world.ts'
+import type { ManifestChange, RolloutFacts } from '../../ports/control-plane.ts'
+import { STATIC_COMPONENTS, componentsNeed, componentsOf, controlPlaneToOpen, isThere, podsOf, specOf } from './view.ts'
+
+/** What Talos brings into the cluster is applied anew, kube-proxy with it; then everything is looked at once more. */
+
+const APPLY_MS = 10 * 60_000
+const ROLLOUT_MS = 30 * 60_000
+const WHOLE_MS = 15 * 60_000
+
+const manifestsNeed = (view: Pick<View, 'target'>): readonly Need[] => [{ what: 'manifests', name: view.target.name }]
+
+const MOST = 5
+export const some = (texts: readonly string[]): string =>
+  texts.length > MOST ? `${texts.slice(0, MOST).join(', ')} and ${texts.length - MOST} more` : texts.join(', ')
+
+export const refusedText = (changes: readonly ManifestChange[]): string =>
+  changes
+    .filter(c => c.would === 'refused')
+    .map(({ name, detail }) => `${name} (${detail})`)
+    .join('; ')
+
+const apply: Step = {
+  name: 'apply',
+  summary: "Applies Talos' bootstrap manifests by server-side apply, as this control plane makes them. Deletes nothing.",
+  needs: manifestsNeed,
+  done: view => {
+    const changes = manifestFacts(view.world, view.target.name)
+    if (!changes.ok) return unknown(`its manifests cannot be compared: ${changes.fault.message}`)
+    const due = changes.value.filter(c => c.would === 'create' || c.would === 'change')
+    if (due.length > 0) return no(`to be applied: ${some(due.map(c => c.name))}`)
+    const refused = refusedText(changes.value)
+    if (refused === '') return YES
+    return {
+      is: 'failed',
+      reason: 'ManifestSyncFailed',
+      message: `The API server does not take ${refused}. All programs are upgraded and all other manifests applied. Make the object and the configuration of the control planes agree, then resume; nothing is deleted and made anew for it.`,
+    }
+  },
+  guard: isThere,
+  act: {
+    long: false,
+    disruptive: true,
+    describe: () => 'applying the bootstrap manifests',
+    run: async ({ talos, kube }, view) => {
+      const manifests = await talos.manifests(addressOf(view))
+      if (!manifests.ok) return manifests
+      const applied = await kube.applyManifests(manifests.value)
+      // What is refused is told by the comparison, all of it at once.
+      return !applied.ok && applied.fault.kind === 'invalid' ? { ok: true, value: undefined } : applied
+    },
+    fatal: denied,
+  },
+  settleMs: ({ world }) => world.timing.pollMs,
+  deadlineMs: () => APPLY_MS,
+  failure: 'ManifestSyncFailed',
+}
+
+const rolledOut = (name: string, rollout: RolloutFacts): Answer => {
+  const { desired, updated, available, isObserved } = rollout
+  if (!isObserved) return no(`the change of ${name} is not seen yet`)
+  return updated >= desired && available >= desired ? YES : no(`${name}: ${updated} of ${desired} pods are new, ${available} are available`)
+}
+
+const rollout: Step = {
+  name: 'rollout',
+  summary:
+    'The pods of kube-proxy are those of the new image, and they and CoreDNS are available. Neither is asked for where the cluster has none.',
+  needs: view => [...componentsNeed(view), { what: 'controlPlane' }],
+  done: view => {
+    const [components, known] = [componentsOf(view), controlPlaneFacts(view.world)]
+    if (!components.ok) return unknown(`it does not tell its components: ${components.fault.message}`)
+    if (!known.ok) return unknown(`the Kubernetes API does not answer: ${known.fault.message}`)
+    const wanted = components.value.kubeProxy
+    const { kubeProxy, coreDNS } = known.value
+    if (wanted !== undefined) {
+      if (kubeProxy?.image !== wanted) return no(`the DaemonSet kube-proxy has ${kubeProxy?.image ?? 'gone'}, wanted ${wanted}`)
+      const answer = rolledOut('kube-proxy', kubeProxy)
+      if (answer.is !== 'yes') return answer
+    }
+    if (coreDNS && coreDNS.desired > 0 && coreDNS.available === 0) return no('no pod of CoreDNS is available')
+    return YES
+  },
+  deadlineMs: () => ROLLOUT_MS,
+  failure: 'ManifestSyncFailed',
+  remedy: 'Look at the pods with `kubectl get pods -n kube-system`.',
+}
+
+/** What still is of another version, in words; empty where nothing is. Machines that somebody holds back are left alone on purpose. */
+const leftBehind = ({ operation, world }: View): readonly string[] | undefined => {
+  const { version } = specOf(operation)
+  const nodes = nodeFacts(world)
+  if (!nodes.ok) return undefined
+  const left: string[] = []
+  const served = podsOf(world, 'kube-apiserver')
+  for (const { metadata, status } of controlPlanesOf(world))
+    if (served.ok && !served.value.some(p => p.node === status.nodeName))
+      left.push(`${status.hostname ?? metadata.name} shows no kube-apiserver`)
+  for (const component of STATIC_COMPONENTS) {
+    const pods = podsOf(world, component)
+    if (!pods.ok) return undefined
+    for (const { node, image, ready } of pods.value) {
+      if (imageVersion(image) !== version) left.push(`${component} on ${node} is ${imageVersion(image) ?? image}`)
+      else if (!ready) left.push(`${component} on ${node} is not Ready`)
+    }
+  }
+  const held = new Set(world.machines.filter(m => heldBecause(world, m) !== undefined).map(m => m.status.nodeName))
+  for (const { name, kubeletVersion } of nodes.value) {
+    const runs = parseVersion(kubeletVersion)
+    if (!held.has(name) && runs && `v${finalOf(runs)}` !== version) left.push(`the kubelet of ${name} is ${kubeletVersion}`)
+  }
+  return left
+}
+
+const whole: Step = {
+  name: 'whole',
+  summary: 'Looks at everything once more: each program of each machine has the version, and etcd is well.',
+  needs: () => [{ what: 'controlPlane' }, { what: 'etcd' }],
+  done: view => {
+    const left = leftBehind(view)
+    if (left === undefined) return unknown('the Kubernetes API does not answer')
+    if (left.length > 0) return no(some(left))
+    return asAnswer(gate(view.operation, view.world, { purpose: 'settled', etcdStepAllowed: true }))
+  },
+  deadlineMs: () => WHOLE_MS,
+  failure: 'VersionMismatch',
+  remedy: 'A machine that joined meanwhile is upgraded by another operation of the same version.',
+}
+
+const open = (view: View): Opening => {
+  const found = controlPlaneToOpen(view)
+  if ('instead' in found) return found.instead
+  const changes = manifestFacts(view.world, view.target.name)
+  if (!changes.ok) return { wait: `its manifests cannot be compared: ${changes.fault.message}`, reason: 'ManifestSyncFailed' }
+  const isSame = changes.value.every(c => c.would === 'same')
+  if (isSame && rollout.done(view).is === 'yes' && leftBehind(view)?.length === 0) return { skip: 'all bootstrap manifests are applied' }
+  return { open: { goal: { drain: 'none' } } }
+}
+
+const preview = (view: View): PlannedMachine => {
+  const { version } = specOf(view.operation)
+  const components = componentsOf(view)
+  const from = (components.ok && components.value.kubeProxy && imageVersion(components.value.kubeProxy)) || 'as applied'
+  const changes = manifestFacts(view.world, view.target.name)
+  const differing = changes.ok ? changes.value.filter(c => c.would === 'create' || c.would === 'change').map(c => c.name) : []
+  const hasProxy = components.ok && components.value.kubeProxy !== undefined
+  return {
+    from,
+    to: version,
+    loses: [
+      ...(hasProxy ? ['kube-proxy, one pod after the other'] : []),
+      ...(differing.length > 0 ? [`what others changed in ${some(differing)}`] : []),
+    ],
+  }
+}
+
+export const manifestsStage: Stage = {
+  name: 'manifests',
+  summary:
+    "Talos' bootstrap manifests, as the first control plane makes them, are applied to the cluster; then all is looked at once more.",
+  orderNeeds: () => [{ what: 'nodes' }],
+  order: (_, world) => inOrder(world, controlPlanesOf(world)).slice(0, 1).map(candidateOf),
+  turn: ({ operation }) => (openTargets(operation.status).length > 0 ? wait('another machine is open') : YES),
+  openNeeds: view => [...manifestsNeed(view), ...componentsNeed(view), { what: 'controlPlane' }],
+  open,
+  steps: [apply, rollout, whole],
+  abandon: [],
+  preview,
+  outcome: target => `applied the manifests of ${displayName(target)}`,
+}

@@ -1,0 +1,184 @@
+import type { Reason } from '../../api/reasons.ts'
+import { imageVersion } from '../../core/component-image.ts'
+import type { Answer, Opening, PlannedMachine, Stage, Step, Verdict } from '../../core/kind.ts'
+import { YES, no, unknown, wait } from '../../core/kind.ts'
+import { ms, openTargets } from '../../core/ledger.ts'
+import { both } from '../../core/machine-steps/guards.ts'
+import { inOrder } from '../../core/machine-steps/order.ts'
+import { addressOf, candidateOf, controlPlanesOf, nodeNameOf } from '../../core/machine-steps/target.ts'
+import type { Need, View } from '../../core/world.ts'
+import { displayName, isKnown, lastWordsFacts } from '../../core/world.ts'
+import type { StaticComponent, StaticPodFacts, Waiting } from '../../ports/components.ts'
+import { imageToSet, setImage } from './set-image.ts'
+import {
+  apiServersAreThere,
+  componentsNeed,
+  componentsOf,
+  controlPlaneToOpen,
+  etcdIsWell,
+  imageBefore,
+  podsOf,
+  specOf,
+  versionsOf,
+  wantedImage,
+} from './view.ts'
+
+const STATIC_POD_MS = 10 * 60_000
+/** So often its process ended before it is given up: a start may fail once or twice where etcd is slow. */
+const MOST_RESTARTS = 4
+/** Talos tells of static pods so late that it may still be about the pod before. */
+const OLD_NEWS_MS = 30_000
+
+type Broken = { readonly reason: Reason; readonly waiting: Waiting; readonly restarts: number }
+
+/** What no time will mend. */
+const brokenBy = ({ waiting, restarts }: { readonly waiting?: Waiting; readonly restarts: number }): Broken | undefined => {
+  if (!waiting) return undefined
+  const isMissing =
+    waiting.reason === 'InvalidImageName' ||
+    (/^(ErrImagePull|ImagePullBackOff)$/.test(waiting.reason) && /not found/i.test(waiting.message))
+  if (isMissing) return { reason: 'ImageNotFound', waiting, restarts }
+  return waiting.reason === 'CrashLoopBackOff' && restarts >= MOST_RESTARTS ? { reason: 'StaticPodTimeout', waiting, restarts } : undefined
+}
+
+const facts = (view: View, component: StaticComponent): StaticPodFacts | undefined => {
+  const components = componentsOf(view)
+  return components.ok ? components.value.staticPods[component] : undefined
+}
+
+/** The very pod that Talos renders now, as the API shows it; undefined while it shows another one, or none. */
+const shownPod = (view: View, component: StaticComponent) => {
+  const rendered = facts(view, component)?.rendered
+  const pods = podsOf(view.world, component)
+  const pod = pods.ok ? pods.value.find(p => p.node === nodeNameOf(view)) : undefined
+  return rendered && pod?.configVersion === rendered.configVersion && pod.image === rendered.image ? pod : undefined
+}
+
+/** Why the new pod will never run; told by the API, or by the machine where its API server is the one that does not come up. */
+const brokenPod = (view: View, component: StaticComponent): Broken | undefined => {
+  const shown = shownPod(view, component)
+  if (shown) return shown.ready ? undefined : brokenBy(shown)
+  const told = facts(view, component)?.told
+  const isNews = view.target.step === 'running' && view.world.now - ms(view.target.stepStartedAt) >= OLD_NEWS_MS
+  return told && !told.ready && isNews ? brokenBy(told) : undefined
+}
+
+/** The pod that Talos has for the kubelet runs with the image that was asked for: known by image and annotation, and Ready. */
+export const runsAsWanted = (view: View, component: StaticComponent, image: string): Answer => {
+  const components = componentsOf(view)
+  if (!components.ok) return unknown(`it does not tell its components: ${components.fault.message}`)
+  const rendered = components.value.staticPods[component]?.rendered
+  if (!rendered) return no(`Talos has no ${component} for its kubelet: its etcd is not well`)
+  if (rendered.image !== image) return no(`Talos still renders ${component} with ${rendered.image}`)
+  const pods = podsOf(view.world, component)
+  if (!pods.ok) return unknown(`the Kubernetes API does not answer: ${pods.fault.message}`)
+  const shown = shownPod(view, component)
+  if (!shown) return no(`its kubelet does not show the new ${component} yet`)
+  return shown.ready ? YES : no(`the new ${component} is not Ready${waitingText(shown.waiting)}`)
+}
+
+const waitingText = (waiting: Waiting | undefined): string =>
+  waiting ? `: ${waiting.reason}${waiting.message === '' ? '' : `, ${waiting.message}`}` : ''
+
+/** The fields of the configuration as a patch has them. */
+const SECTIONS: Readonly<Record<StaticComponent, string>> = {
+  'kube-apiserver': 'apiServer',
+  'kube-controller-manager': 'controllerManager',
+  'kube-scheduler': 'scheduler',
+}
+
+const failureOf = (view: View, component: StaticComponent, { reason, waiting, restarts }: Broken): Extract<Answer, { is: 'failed' }> => {
+  const words = lastWordsFacts(view.world, view.target.name, component)
+  const said = words.ok && words.value.length > 0 ? ` It wrote last: ${words.value.join(' | ')}.` : ''
+  const what = reason === 'ImageNotFound' ? 'has no image' : `does not stay up (${restarts} restarts)`
+  const patch = `talosctl -n ${addressOf(view)} patch machineconfig --mode no-reboot -p '{"cluster":{"${SECTIONS[component]}":{"image":"${imageBefore(view)}"}}}'`
+  return {
+    is: 'failed',
+    reason,
+    message: `${displayName(view.target)}: ${component} ${imageVersion(wantedImage(view)) ?? wantedImage(view)} ${what}: ${waiting.reason}, ${waiting.message}.${said} No other machine was given it. Mend what it complains of and resume; or cancel, and set back the image that ran before: ${patch}`,
+  }
+}
+
+const running = (component: StaticComponent): Step => ({
+  name: 'running',
+  summary: `The kubelet runs the ${component} that Talos rendered from the new configuration, and it is Ready.`,
+  needs: view => {
+    const known: readonly Need[] = [...componentsNeed(view), { what: 'controlPlane' }]
+    const isBroken = known.every(n => isKnown(view.world.facts, n)) && brokenPod(view, component) !== undefined
+    return isBroken ? [...known, { what: 'lastWords', name: view.target.name, component }] : known
+  },
+  done: view => {
+    const broken = brokenPod(view, component)
+    return broken ? failureOf(view, component, broken) : runsAsWanted(view, component, wantedImage(view))
+  },
+  deadlineMs: () => STATIC_POD_MS,
+  failure: 'StaticPodTimeout',
+  remedy: `Look at its log with \`talosctl logs -k kube-system/${component}-NODE:${component}\`.`,
+})
+
+/** While one of them restarts, all others have to be there. */
+const othersRun = (view: View, component: StaticComponent): Verdict => {
+  const pods = podsOf(view.world, component)
+  // The API of the only control plane may be away with the very pod that is to be replaced.
+  if (!pods.ok) return wait(`the Kubernetes API does not answer: ${pods.fault.message}`)
+  for (const machine of controlPlanesOf(view.world)) {
+    const { name } = machine.metadata
+    const pod = pods.value.find(p => p.node === machine.status.nodeName)
+    if (name === view.target.name || pod?.ready) continue
+    return wait(`${component} on ${machine.status.hostname ?? name} is not Ready`, 'StaticPodTimeout')
+  }
+  return YES
+}
+
+const guardOf =
+  (component: StaticComponent) =>
+  (view: View): Verdict =>
+    both(othersRun(view, component), () => (component === 'kube-apiserver' ? etcdIsWell(view) : apiServersAreThere(view)))
+
+const open =
+  (component: StaticComponent) =>
+  (view: View): Opening => {
+    const found = controlPlaneToOpen(view)
+    if ('instead' in found) return found.instead
+    const wanted = imageToSet(view, component)
+    if ('instead' in wanted) return wanted.instead
+    if (wanted.from === wanted.image && runsAsWanted(view, component, wanted.image).is === 'yes')
+      return { skip: `already runs ${specOf(view.operation).version}` }
+    if (found.facts.stage !== 'running') return { wait: `it is ${found.facts.stage}`, reason: 'MachineNotReady' }
+    return { open: { goal: { ...wanted, drain: 'none', ...(found.facts.nodename ? { node: found.facts.nodename } : {}) } } }
+  }
+
+const preview =
+  (component: StaticComponent) =>
+  (view: View): PlannedMachine => {
+    const wanted = imageToSet(view, component)
+    if ('instead' in wanted) return { from: 'unknown', to: specOf(view.operation).version, loses: [] }
+    const members = controlPlanesOf(view.world).length
+    const api = members < 2 ? 'the Kubernetes API, for about a minute' : `one of ${members} API servers, for about a minute`
+    return {
+      from: imageVersion(wanted.from) ?? wanted.from,
+      to: wanted.image,
+      loses: [component === 'kube-apiserver' ? api : `its ${component}; another one leads within 15 seconds`],
+    }
+  }
+
+/** One static pod of all control planes, one after the other. */
+export const staticPodStage = (component: StaticComponent): Stage => ({
+  name: component,
+  summary: `${component} of every control plane, one after the other.`,
+  orderNeeds: () => [{ what: 'nodes' }],
+  order: (_, world) => inOrder(world, controlPlanesOf(world)).map(candidateOf),
+  turn: ({ operation }) => (openTargets(operation.status).length > 0 ? wait('another machine is open') : YES),
+  openNeeds: view => [...componentsNeed(view), { what: 'controlPlane' }],
+  open: open(component),
+  steps: [
+    setImage(component, {
+      guard: guardOf(component),
+      guardNeeds: () => [{ what: 'controlPlane' }, ...(component === 'kube-apiserver' ? [{ what: 'etcd' } as const] : [])],
+    }),
+    running(component),
+  ],
+  abandon: [],
+  preview: preview(component),
+  outcome: target => `${component} ${versionsOf(target)}`,
+})

@@ -1,0 +1,76 @@
+import type { z } from 'zod'
+import type { TalosOperation } from '../../api/talos-operation.ts'
+import { imageVersion } from '../../core/component-image.ts'
+import type { Verdict } from '../../core/kind.ts'
+import { YES, blockOf, wait } from '../../core/kind.ts'
+import { asGuard, gate } from '../../core/machine-steps/etcd.ts'
+import { machineToOpen } from '../../core/machine-steps/opening.ts'
+import { heldBecause } from '../../core/machine-steps/order.ts'
+import { chosen, controlPlanesOf, machineOf } from '../../core/machine-steps/target.ts'
+import { versionOrder } from '../../core/versions.ts'
+import type { Need, View, World } from '../../core/world.ts'
+import { componentFacts, controlPlaneFacts, displayName } from '../../core/world.ts'
+import type { MachineComponents, StaticComponent } from '../../ports/components.ts'
+import type { ControlPlanePod } from '../../ports/control-plane.ts'
+import type { Result } from '../../ports/fault.ts'
+import { kubernetesSpec } from './spec.ts'
+
+/** What the stages of this kind ask again and again. */
+
+export type KubernetesSpec = z.output<typeof kubernetesSpec>
+export const specOf = (operation: TalosOperation): KubernetesSpec => blockOf({ block: 'kubernetes', spec: kubernetesSpec }, operation)
+
+/** The static pods of a control plane, in the order in which they are upgraded. */
+export const STATIC_COMPONENTS = ['kube-apiserver', 'kube-controller-manager', 'kube-scheduler'] as const
+
+/** The image that was chosen when the target was opened. */
+export const wantedImage = (view: Pick<View, 'target'>): string => chosen(view.target, 'image')
+/** The one that was there then. */
+export const imageBefore = (view: Pick<View, 'target'>): string => chosen(view.target, 'from')
+
+export const componentsNeed = (view: Pick<View, 'target'>): readonly Need[] => [{ what: 'components', name: view.target.name }]
+export const componentsOf = ({ target, world }: View): Result<MachineComponents> => componentFacts(world, target.name)
+
+/** The static pods of a component as the API shows them, those of each control plane. */
+export const podsOf = (world: World, component: StaticComponent): Result<readonly ControlPlanePod[]> => {
+  const known = controlPlaneFacts(world)
+  return known.ok ? { ok: true, value: known.value.pods.filter(p => p.component === component) } : known
+}
+
+/** It answers and runs. Nothing that is done to it here depends on its boot. */
+export const isThere = (view: View): Verdict => {
+  const facts = machineOf(view)
+  if (!facts.ok) return wait(`it does not answer: ${facts.fault.message}`, 'MachineUnreachable')
+  return facts.value.stage === 'running' ? YES : wait(`it is ${facts.value.stage}`, 'MachineNotReady')
+}
+
+export const etcdIsWell = ({ operation, world }: View): Verdict =>
+  asGuard(gate(operation, world, { purpose: 'settled', etcdStepAllowed: true }))
+
+/** No program may be newer than any API server. */
+export const apiServersAreThere = ({ operation, world }: View): Verdict => {
+  const { version } = specOf(operation)
+  const pods = podsOf(world, 'kube-apiserver')
+  if (!pods.ok) return wait(`the Kubernetes API does not answer: ${pods.fault.message}`)
+  for (const machine of controlPlanesOf(world)) {
+    const name = displayName({ name: machine.metadata.name, ...(machine.status.hostname ? { hostname: machine.status.hostname } : {}) })
+    const pod = pods.value.find(p => p.node === machine.status.nodeName)
+    const runs = pod && imageVersion(pod.image)
+    if (runs === undefined) return wait(`no kube-apiserver of ${name} is in sight`, 'VersionMismatch')
+    if ((versionOrder(runs, version) ?? -1) < 0) return wait(`kube-apiserver on ${name} is still ${runs}`, 'VersionMismatch')
+  }
+  return YES
+}
+
+/** The same as for any machine, but that none of them can be left out: it would stay behind the kubelets. */
+export const controlPlaneToOpen = (view: View): ReturnType<typeof machineToOpen> => {
+  const machine = view.world.machines.find(m => m.metadata.name === view.target.name)
+  const held = machine && heldBecause(view.world, machine)
+  return held === undefined
+    ? machineToOpen(view)
+    : { instead: { wait: `it is ${held}, and a control plane cannot be left out`, reason: 'MachineNotReady' } }
+}
+
+/** `v1.35.1 -> v1.36.2`, of the images before and after. */
+export const versionsOf = (target: View['target']): string =>
+  `${imageVersion(imageBefore({ target })) ?? imageBefore({ target })} -> ${imageVersion(wantedImage({ target })) ?? wantedImage({ target })}`
