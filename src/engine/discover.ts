@@ -84,10 +84,12 @@ const sweepCordons = async (engine: Discoverer, cluster: TalosCluster, kube: Kub
   // The list may be older than an operation that works already; the lock is read by itself, and who cordons holds it.
   const lock = await readLock(engine.home, cluster.metadata.namespace, cluster.metadata.name)
   if (!lock.ok) return
-  const working = new Set(operations.value.filter(o => !isFinished(o.status.phase)).map(o => o.metadata.uid))
-  working.add(lock.value?.annotations[ANNOTATION.holderUid] ?? '')
+  const isWorking = (uid: string | undefined): boolean => {
+    const operation = operations.value.find(o => o.metadata.uid === uid)
+    return operation ? !isFinished(operation.status.phase) : uid === lock.value?.annotations[ANNOTATION.holderUid]
+  }
   for (const node of marked) {
-    if (working.has(node.annotations[ANNOTATION.cordonedBy] ?? '')) continue
+    if (isWorking(node.annotations[ANNOTATION.cordonedBy])) continue
     const lifted = await kube.uncordon(node)
     if (lifted.ok) engine.log.info('uncordoned a Node whose operation is over', { node: node.name, cluster: cluster.metadata.name })
   }
