@@ -182,7 +182,8 @@ export const heldIsLeft: Checker = {
     })
     const isStale = scene.stage.plan.strikes.some(s => s.family === 'stale')
     scene.onOperation(({ before, after }) => {
-      for (const target of after?.status.machines ?? []) {
+      if (after?.spec.kind !== 'talos') return
+      for (const target of after.status.machines ?? []) {
         const was = before?.status.machines?.find(t => t.name === target.name)
         const held = heldAt.get(target.name)
         if (held === undefined || target.phase !== 'Running' || was?.phase !== 'Pending') continue

@@ -150,6 +150,7 @@ export const controlPlanesFirst: Checker = {
       if (machine.role !== 'worker') return
       const open = scene.openOn(machine)
       const version = (open?.operation.spec['talos'] as { version?: string } | undefined)?.version
+      if (version === undefined) return
       for (const target of open?.operation.status.machines ?? []) {
         if (target.role !== 'controlplane' || target.phase === 'Skipped') continue
         const controlPlane = scene.machineOf(target)

@@ -29,9 +29,13 @@ const mayBeRefused = ({ spec, metadata }: TalosOperation, { kind, shape, operati
 export const fairWeatherEnd: Checker = {
   name: 'harmless-trouble-costs-time-only',
   rule: 'cases',
-  post: ({ stage, world, targetOf }, object) => {
+  post: ({ stage, world, targetOf, onOperation }, object) => {
     if (!isHarmless(stage.plan)) return
-    const isDone = (machine: Machine): boolean => stage.operations().some(o => targetOf(o, machine)?.phase === 'Completed')
+    // An operation may be gone by then, and what it did is still there.
+    const done = new Set<Machine>()
+    onOperation(({ after }) => {
+      for (const machine of world.machines) if (after && targetOf(after, machine)?.phase === 'Completed') done.add(machine)
+    })
     return () => {
       const isRefusedRightly = stage
         .operations()
@@ -42,7 +46,7 @@ export const fairWeatherEnd: Checker = {
       if (stage.plan.kind !== 'talos') return
       for (const machine of world.machines) {
         const boots = world.journal.of('boot', machine.name).length
-        const isLeft = stage.plan.operations.some(o => o.mayBeRefused) && !isDone(machine)
+        const isLeft = stage.plan.operations.some(o => o.mayBeRefused) && !done.has(machine)
         if (boots !== (isLeft ? 0 : 1)) object(`${machine.name} was booted ${boots} times`)
       }
     }

@@ -64,7 +64,7 @@ export const doneIsDone: Checker = {
   kinds: ['talos'],
   post: (scene, object) =>
     scene.onOperation(({ before, after }) => {
-      if (!after) return
+      if (after?.spec.kind !== 'talos') return
       const { version } = after.spec['talos'] as { version: string }
       const isEnd = after.status.phase === 'Completed' && before?.status.phase !== 'Completed'
       for (const target of after.status.machines ?? []) {

@@ -108,16 +108,12 @@ export const people: Trouble<Stage> = {
         )
         return
       }
-      case 'lease of a machine':
-      case 'lease of the CNI': {
-        const object = world.store.list(ICHOR.machines).items[0]
-        return lend(
-          stage,
-          what === 'lease of the CNI'
-            ? `${CONTROLLER}/cni/${NAMESPACE}/${CLUSTER}`
-            : `${CONTROLLER}/machine/${NAMESPACE}/${object?.metadata.name}`,
-        )
+      case 'lease of a machine': {
+        const { name: own = '', uid } = world.store.list(ICHOR.machines).items[0]?.metadata ?? {}
+        return lend(stage, `${CONTROLLER}/machine/${NAMESPACE}/${own}`, uid)
       }
+      case 'lease of the CNI':
+        return lend(stage, `${CONTROLLER}/cni/${NAMESPACE}/${CLUSTER}`, world.store.get(ICHOR.clusters, NAMESPACE, CLUSTER)?.metadata.uid)
       case 'edit annotations':
         if (story.operation(name)) story.edit(name, { annotations: { 'example.com/note': String(world.schedule.now()) } })
         return
@@ -156,13 +152,20 @@ export const people: Trouble<Stage> = {
   },
 }
 
-/** Somebody writes another holder into the lock, and takes it out again. */
-const lend = (stage: Stage, to: string): (() => void) | undefined => {
+/** Somebody writes another holder into the lock, with its uid where it has one, and takes it out again. */
+const lend = (stage: Stage, to: string, uid?: string): (() => void) | undefined => {
   const { store } = stage.story.world
   const hold = (holderIdentity: string): void => {
     const lease = store.get(RESOURCE.leases, NAMESPACE, leaseName(CLUSTER))
-    if (lease)
-      stage.byHand(undefined, () => store.update(RESOURCE.leases, { ...lease, spec: { ...(lease['spec'] as object), holderIdentity } }))
+    if (!lease) return
+    const annotations = { ...lease.metadata.annotations, ...(uid === undefined ? {} : { [ANNOTATION.holderUid]: uid }) }
+    stage.byHand(undefined, () =>
+      store.update(RESOURCE.leases, {
+        ...lease,
+        metadata: { ...lease.metadata, annotations },
+        spec: { ...(lease['spec'] as object), holderIdentity },
+      }),
+    )
   }
   if (!store.get(RESOURCE.leases, NAMESPACE, leaseName(CLUSTER))) return undefined
   hold(to)
