@@ -21,6 +21,8 @@ export type MachineFaults = {
   firmwareMs: number
   /** Stopping pods takes this long instead of the usual; Infinity for ever. */
   stopPodsMs: number | undefined
+  /** The kubelet takes so long from the order to start until its process runs, in milliseconds, instead of the usual. */
+  kubeletStartMs: number | undefined
   /** The kubelet does not register with the API after a boot. */
   kubeletNeverRegisters: boolean
   /** etcd of this machine does not start at its boot, however often that is tried, until this ends. */
@@ -63,6 +65,7 @@ const fine = (): MachineFaults => ({
   rebootNeverEnds: false,
   firmwareMs: 0,
   stopPodsMs: undefined,
+  kubeletStartMs: undefined,
   kubeletNeverRegisters: false,
   etcdNeverStarts: false,
   slowMs: 0,

@@ -51,7 +51,8 @@ export const beginKubelet = (site: Site, machine: Machine): void => {
   setServiceState(site, machine, 'kubelet', 'Waiting', 'Waiting for service "cri" to be "up"')
   setServiceState(site, machine, 'kubelet', 'Preparing', 'Running pre state')
   setServiceState(site, machine, 'kubelet', 'Preparing', 'Creating service runner')
-  later(site, machine, site.durations.draw('kubeletStart'), () => {
+  const { kubeletStartMs } = site.faults.of(machine)
+  later(site, machine, kubeletStartMs ?? site.durations.draw('kubeletStart'), () => {
     if (machine.services.get('kubelet')?.state === 'Preparing') startKubelet(site, machine)
   })
 }

@@ -210,6 +210,8 @@ export const keepWorkloads = (site: Site, api: ApiServer, nodes: Nodes): { reado
       if (!leaving(pod) && !specOf(pod).nodeName) place(pod)
       else if (
         !leaving(pod) &&
+        // Static pods are their machine's own affair.
+        ownerOf(pod)?.kind !== 'Node' &&
         phaseOf(pod) !== 'Succeeded' &&
         phaseOf(pod) !== 'Failed' &&
         conditionOf(pod, 'Ready')?.status !== 'True' &&

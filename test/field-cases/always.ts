@@ -3,7 +3,10 @@ import { ANNOTATION, leaseName, operationHolder } from '../../src/api/names.ts'
 import { allowedUnavailable } from '../../src/core/rollout-order.ts'
 import type { OperationStatus } from '../../src/api/talos-operation.ts'
 import { CLUSTER, NAMESPACE, type Story } from '../../src/storm/story.ts'
+import { imageVersion } from '../../src/core/component-image.ts'
+import { versionOrder } from '../../src/core/versions.ts'
 import type { JournalEntry } from '../../src/world/journal.ts'
+import type { Component } from '../../src/world/kubernetes-config.ts'
 import type { Machine } from '../../src/world/machine.ts'
 import { RESOURCE } from '../../src/world/objects.ts'
 import { ICHOR } from '../../src/world/ports/home.ts'
@@ -23,6 +26,8 @@ export type Allowed = {
   readonly undrained?: boolean
   /** The policy force: what would not be evicted is deleted. */
   readonly deletes?: boolean
+  /** Machines that somebody holds at what they run. */
+  readonly held?: readonly string[]
   /** Machines that are broken in the end: their cordon stays. */
   readonly keepsCordon?: readonly string[]
 }
@@ -36,6 +41,7 @@ const TAKES = new Set([
 const ENDS = new Set(['reboot-requested', 'upgrade-requested', 'shutdown-requested', 'reset-requested'])
 const FENCED = new Set([
   ...['install', 'reboot', 'upgrade', 'forfeitLeadership', 'cordon', 'evict', 'deletePod', 'deleteNode'],
+  ...['setComponentImage', 'applyManifests'],
   ...['shutdown', 'reset', 'restartService', 'defragment', 'disarmAlarms', 'leaveEtcd', 'removeMember'],
 ])
 const MOST_BYTES = 64 * 1024
@@ -88,10 +94,25 @@ export const watchAlways = (story: Story, allowed: Allowed, self?: string): Watc
       })
       .map(pod => pod.metadata.name)
 
+  const controlPlanes = world.machines.filter(m => m.role === 'controlplane')
+  /** Nothing may be newer than any API server, and no two control planes may lack the same program. */
+  const watchComponent = (name: string, detail: string): void => {
+    const [component = '', image = ''] = detail.split(' ')
+    const others = controlPlanes.filter(m => m.name !== name && m.pods.get(component as Component)?.isRunning === false)
+    if (others.length > 0)
+      object(`${component} of ${name} was given another image while that of ${others.map(m => m.name).join(', ')} did not run`)
+    if (component === 'kube-apiserver') return
+    const older = controlPlanes.filter(
+      m => (versionOrder(imageVersion(m.pods.get('kube-apiserver')?.image ?? '') ?? '', imageVersion(image) ?? '') ?? 0) < 0,
+    )
+    if (older.length > 0) object(`${component} of ${name} became newer than kube-apiserver of ${older.map(m => m.name).join(', ')}`)
+  }
+
   const notOurs = new Set<JournalEntry>()
   const watchEntry = (entry: JournalEntry): void => {
     const { machine: name, what, detail } = entry
     atMostOneAway()
+    if (what === 'component-image' && !isByHand) watchComponent(name, detail)
     if (what === 'pod-deleted' && !allowed.deletes) object(`${name}: ${detail} was deleted instead of evicted`)
     if (isByHand) return void notOurs.add(entry)
     if (!TAKES.has(what)) return
@@ -196,7 +217,8 @@ export const watchAlways = (story: Story, allowed: Allowed, self?: string): Watc
   }
 
   const completed = (status: OperationStatus, operation: KubeObject): void => {
-    const { talos } = operation.spec as { talos?: { version: string } }
+    const { talos, kubernetes } = operation.spec as { talos?: { version: string }; kubernetes?: { version: string } }
+    if (kubernetes) everywhere(kubernetes.version, status)
     if (!talos) return
     const { version } = talos
     for (const target of status.machines ?? []) {
@@ -205,6 +227,17 @@ export const watchAlways = (story: Story, allowed: Allowed, self?: string): Watc
       if (target.phase === 'Completed' && runs !== version) object(`Completed, but ${target.hostname} runs ${runs}`)
       if (target.phase !== 'Completed' && target.phase !== 'Skipped') object(`Completed, but ${target.hostname} is ${target.phase}`)
     }
+  }
+
+  const everywhere = (version: string, { machines = [] }: OperationStatus): void => {
+    for (const machine of world.machines) {
+      for (const [component, { image, isRunning }] of machine.pods)
+        if (imageVersion(image) !== version || !isRunning) object(`Completed, but ${component} of ${machine.name} is ${image}`)
+      const isHeld = allowed.held?.includes(machine.name) === true
+      if (!isHeld && imageVersion(machine.kubeletRun.image) !== version)
+        object(`Completed, but the kubelet of ${machine.name} is ${machine.kubeletRun.image}`)
+    }
+    if (machines.some(t => t.phase === 'Pending' || t.phase === 'Running')) object('Completed, but a machine of its last stage is not done')
   }
 
   return {

@@ -23,7 +23,8 @@ export type Run = Story &
 export type Case = {
   readonly cluster?: StoryOptions
   /** The rest of `spec`, besides the kind. */
-  readonly spec: Readonly<Partial<Record<'talos' | 'node', Readonly<Record<string, unknown>>>>> & Readonly<Record<string, unknown>>
+  readonly spec: Readonly<Partial<Record<'talos' | 'node' | 'kubernetes', Readonly<Record<string, unknown>>>>> &
+    Readonly<Record<string, unknown>>
   readonly allowed?: Allowed
   /** Before the operation is created, with the machines discovered. */
   readonly arrange?: (run: Run) => void | Promise<void>
@@ -35,6 +36,7 @@ export type Case = {
 vi.setConfig({ testTimeout: 60_000 })
 
 export const NAME = 'up'
+const KINDS = ['node', 'kubernetes'] as const
 
 /** How it ended, as far as it must not depend on when a controller died. */
 export type End = {
@@ -87,7 +89,7 @@ export const play = async (told: Case, death?: number): Promise<Played & { reado
   await told.arrange?.(run)
   const before = changesBy(story)
   if (death !== undefined) kill(run, death)
-  story.create({ name: NAME, spec: { kind: told.spec.node ? 'node' : 'talos', ...told.spec } })
+  story.create({ name: NAME, spec: { kind: KINDS.find(kind => told.spec[kind]) ?? 'talos', ...told.spec } })
   await (told.drive ?? (() => settled()))(run)
   const wrong = watch.verdict()
   if (wrong.length > 0) throw new Error(`${death === undefined ? '' : `killed at change ${death}: `}${wrong.join('\n')}\n${story.tell()}`)
@@ -104,8 +106,9 @@ const CHANGES = new Set(
   ['writeOperationStatus', 'changeOperation', 'createLease', 'replaceLease', 'event', 'writeMachineStatus', 'writeClusterStatus']
     .map(name => `home.${name}`)
     .concat(['pull', 'install', 'upgrade', 'reboot', 'forfeitLeadership', 'setInstallImage'].map(name => `talos.${name}`))
+    .concat(['setComponentImage', 'pullForPods'].map(name => `talos.${name}`))
     .concat(['shutdown', 'reset', 'restartService', 'defragment', 'disarmAlarms', 'leaveEtcd', 'removeMember'].map(name => `talos.${name}`))
-    .concat(['cordon', 'uncordon', 'evict', 'deletePod', 'deleteNode'].map(name => `kube.${name}`)),
+    .concat(['cordon', 'uncordon', 'evict', 'deletePod', 'deleteNode', 'applyManifests'].map(name => `kube.${name}`)),
 )
 
 const endOf = ({ world, status }: Run): End => {

@@ -3,6 +3,7 @@ import { stopKubelet } from '../../src/world/down.ts'
 import { RESOURCE, ensure } from '../../src/world/objects.ts'
 import { ICHOR } from '../../src/world/ports/home.ts'
 import { requestReboot } from '../../src/world/reboot.ts'
+import { kubernetesStories } from './kubernetes-cases.ts'
 import { nodeStories } from './node-cases.ts'
 import type { Case, Run } from '../field-cases/play.ts'
 
@@ -49,6 +50,7 @@ const rebootByHand = (run: Run, name: string): void =>
   run.byHand(() => void requestReboot(run.world.site, run.world.machine(name), 'default'))
 
 export const stories: Readonly<Record<string, Told>> = {
+  ...kubernetesStories,
   ...nodeStories,
 
   happy: { title: 'Three control planes and two workers go to the next patch.', spec: { talos } },

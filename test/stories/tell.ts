@@ -7,6 +7,7 @@ import { ICHOR } from '../../src/world/ports/home.ts'
 const ON_A_MACHINE = new Set([
   ...['pulled', 'pull-failed', 'install-began', 'installed', 'install-failed', 'install-cut', 'forfeit', 'install-image'],
   ...['cordon', 'uncordon', 'evicted', 'evict-refused', 'pod-deleted', 'drain-gave-up', 'node-deleted'],
+  ...['component-image', 'static-pod', 'static-pod-crashed', 'kubelet-restart'],
   ...['shutdown-requested', 'reset-requested', 'wiped', 'service-restart', 'etcd-defragmented', 'etcd-removed'],
   ...[
     'reboot-requested',
@@ -22,7 +23,7 @@ const ON_A_MACHINE = new Set([
     'healed',
   ],
 ])
-const IN_THE_CLUSTER = new Set(['quorum-lost', 'quorum', 'api-down', 'api-up', 'leader-lost', 'alarm'])
+const IN_THE_CLUSTER = new Set(['quorum-lost', 'quorum', 'api-down', 'api-up', 'leader-lost', 'alarm', 'manifest'])
 
 /** Waits of less than this are not worth a line. */
 const LONG_MS = 5 * 60_000

@@ -65,6 +65,8 @@ const kubelet: Step = {
   deadlineMs: () => KUBELET_MS,
   failure: 'KubeletTimeout',
   remedy: 'Look at its log with `talosctl logs kubelet`. Its image is not set back.',
+  // What was taken for it is given back, and not taken again.
+  milestone: true,
 }
 
 /** Whether the machine is drained for it at all. */

@@ -26,6 +26,10 @@ import {
 const STATIC_POD_MS = 10 * 60_000
 /** So often its process ended before it is given up: a start may fail once or twice where etcd is slow. */
 const MOST_RESTARTS = 4
+/** A process without a readiness probe counts as Ready from its first moment, also one that ends in the next. */
+const STEADY_POLLS = 5
+/** A kubelet leaves so much time at most between two tries of a container: until then what was mended may not show. */
+const LONGEST_BACK_OFF_MS = 6 * 60_000
 /** Talos tells of static pods so late that it may still be about the pod before. */
 const OLD_NEWS_MS = 30_000
 
@@ -54,12 +58,21 @@ const shownPod = (view: View, component: StaticComponent) => {
   return rendered && pod?.configVersion === rendered.configVersion && pod.image === rendered.image ? pod : undefined
 }
 
+const stepMs = ({ target, world }: View): number => world.now - ms(target.stepStartedAt)
+
+/** Somebody mended what it had failed of, and asked for another try. */
+const isTriedAnew = ({ operation, target }: View): boolean => {
+  const { lastFailure, lastRetry } = operation.status
+  return lastFailure?.machine === target.name && ms(lastFailure.at) >= ms(target.startedAt) && ms(lastRetry) >= ms(lastFailure.at)
+}
+
 /** Why the new pod will never run; told by the API, or by the machine where its API server is the one that does not come up. */
 const brokenPod = (view: View, component: StaticComponent): Broken | undefined => {
+  if (isTriedAnew(view) && stepMs(view) < LONGEST_BACK_OFF_MS) return undefined
   const shown = shownPod(view, component)
   if (shown) return shown.ready ? undefined : brokenBy(shown)
   const told = facts(view, component)?.told
-  const isNews = view.target.step === 'running' && view.world.now - ms(view.target.stepStartedAt) >= OLD_NEWS_MS
+  const isNews = view.target.step === 'running' && stepMs(view) >= OLD_NEWS_MS
   return told && !told.ready && isNews ? brokenBy(told) : undefined
 }
 
@@ -95,7 +108,7 @@ const failureOf = (view: View, component: StaticComponent, { reason, waiting, re
   return {
     is: 'failed',
     reason,
-    message: `${displayName(view.target)}: ${component} ${imageVersion(wantedImage(view)) ?? wantedImage(view)} ${what}: ${waiting.reason}, ${waiting.message}.${said} No other machine was given it. Mend what it complains of and resume; or cancel, and set back the image that ran before: ${patch}`,
+    message: `${displayName(view.target)}: ${component} ${imageVersion(wantedImage(view)) ?? wantedImage(view)} ${what}: ${waiting.reason}, ${waiting.message}.${said} No further machine is given it. Mend what it complains of and resume; or cancel, and set back the image that ran before: ${patch}`,
   }
 }
 
@@ -111,6 +124,7 @@ const running = (component: StaticComponent): Step => ({
     const broken = brokenPod(view, component)
     return broken ? failureOf(view, component, broken) : runsAsWanted(view, component, wantedImage(view))
   },
+  stableMs: ({ world }) => STEADY_POLLS * world.timing.pollMs,
   deadlineMs: () => STATIC_POD_MS,
   failure: 'StaticPodTimeout',
   remedy: `Look at its log with \`talosctl logs -k kube-system/${component}-NODE:${component}\`.`,
