@@ -5,6 +5,7 @@ import { ICHOR } from '../../src/world/ports/home.ts'
 import { requestReboot } from '../../src/world/reboot.ts'
 import { kubernetesStories } from './kubernetes-cases.ts'
 import { nodeStories } from './node-cases.ts'
+import { troubleStories } from './trouble-cases.ts'
 import type { Case, Run } from '../field-cases/play.ts'
 
 export type Told = Case & { readonly title: string }
@@ -52,6 +53,7 @@ const rebootByHand = (run: Run, name: string): void =>
 export const stories: Readonly<Record<string, Told>> = {
   ...kubernetesStories,
   ...nodeStories,
+  ...troubleStories,
 
   happy: { title: 'Three control planes and two workers go to the next patch.', spec: { talos } },
 
