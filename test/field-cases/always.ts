@@ -183,9 +183,11 @@ export const watchAlways = (story: Story, allowed: Allowed, self?: string): Watc
       if (reboots > tries + byHand) object(`${name}: ${reboots} reboots in ${tries} tries`)
       cordonOf(name)
     }
-    if (events > 20 + 6 * tries * world.machines.length + 10 * (allowed.deaths ?? 0)) object(`${events} events`)
     const operations = world.store.list(ICHOR.operations).items
     const statuses = operations.map(o => (o['status'] ?? {}) as OperationStatus)
+    const stages = Math.max(1, ...statuses.map(({ stages: past = [] }) => past.length + 1))
+    const perMachine = Math.max(6, 2 * stages)
+    if (events > 20 + perMachine * tries * world.machines.length + 10 * (allowed.deaths ?? 0)) object(`${events} events`)
     if (statuses.length > 0 && statuses.every(s => s.failureReason === 'PreflightRefused')) refused()
     for (const operation of operations) {
       const status = (operation['status'] ?? {}) as OperationStatus

@@ -27,7 +27,7 @@ const STATIC_POD_MS = 10 * 60_000
 /** So often its process ended before it is given up: a start may fail once or twice where etcd is slow. */
 const MOST_RESTARTS = 4
 /** A process without a readiness probe counts as Ready from its first moment, also one that ends in the next. */
-const STEADY_POLLS = 5
+const STEADY_POLLS = 3
 /** A kubelet leaves so much time at most between two tries of a container: until then what was mended may not show. */
 const LONGEST_BACK_OFF_MS = 6 * 60_000
 /** Talos tells of static pods so late that it may still be about the pod before. */

@@ -1,0 +1,252 @@
+// What people reported of upgrades of Kubernetes, and a controller that dies in the middle of one.
+import { describe, expect, it } from 'vitest'
+import { setConfig } from '../../src/world/configuration.ts'
+import { RESOURCE } from '../../src/world/objects.ts'
+import { hold, mirrored } from '../stories/kubernetes-cases.ts'
+import { messages, play, playWithDeaths, type Run } from './play.ts'
+
+const MINUTE = 60_000
+const before = { kubernetes: 'v1.35.4' }
+const kubernetes = { version: 'v1.36.2' }
+
+const refusals = ({ status }: Run): readonly string[] => (status().preflight?.refusals ?? []).map(r => `${r.rule}: ${r.message}`)
+const images = ({ world }: Run): ReadonlySet<string> =>
+  new Set(world.machines.flatMap(m => [m.kubeletRun.image, ...[...m.pods.values()].map(pod => pod.image)]))
+/** Once, the first time that it happens anywhere. */
+const when = ({ world }: Run, what: string, act: () => void): void => {
+  const stop = world.journal.onEntry(entry => {
+    if (entry.what !== what) return
+    stop()
+    act()
+  })
+}
+
+describe('an upgrade of Kubernetes', () => {
+  it('ends the same wherever the controller dies', async () => {
+    const { end } = await playWithDeaths({ cluster: before, spec: { kubernetes: { ...kubernetes, drain: 'minor' } } }, 6)
+    expect(end).toMatchObject({ phase: 'Completed' })
+  })
+
+  it('ends the same with the only API server going away under it', async () => {
+    const { end } = await playWithDeaths({
+      cluster: { ...before, controlPlanes: 1, workers: 2 },
+      spec: { kubernetes, acknowledge: ['api-outage'] },
+      allowed: { apiOutage: true },
+    })
+    expect(end).toMatchObject({ phase: 'Completed' })
+  })
+
+  it('goes on where another one was left, also with components of three versions', async () => {
+    const { run } = await play({
+      cluster: before,
+      spec: { kubernetes },
+      allowed: { apiOutage: true },
+      arrange: async r => {
+        const change = (name: string, from: string, to: string): void => {
+          const machine = r.world.machine(name)
+          setConfig(r.world.site, machine, machine.config.replace(from, to))
+        }
+        r.byHand(() => {
+          change('cp-1', 'kube-apiserver:v1.35.4', 'kube-apiserver:v1.36.2')
+          change('cp-2', 'kube-apiserver:v1.35.4', 'kube-apiserver:v1.36.1')
+          change('wk-2', 'kubelet:v1.35.4', 'kubelet:v1.34.2')
+        })
+        await r.pass(5 * MINUTE)
+      },
+    })
+    expect(run.status()).toMatchObject({ phase: 'Completed', preflight: { kubernetes: { lowest: 'v1.34.2', highest: 'v1.36.2' } } })
+    expect(run.world.journal.of('component-image', 'cp-1').map(e => e.detail.split(' ')[0])).not.toContain('kube-apiserver')
+  })
+
+  it('restarts nothing that runs the version already', async () => {
+    const { run } = await play({ cluster: { kubernetes: 'v1.36.2' }, spec: { kubernetes } })
+    expect(run.status().phase).toBe('Completed')
+    expect(run.world.journal.of('component-image')).toEqual([])
+  })
+
+  it('takes little more time than the restarts of its parts, one after the other', async () => {
+    const told = new Map<string, number>()
+    const { run } = await play({
+      cluster: { ...before, workers: 3 },
+      spec: { kubernetes },
+      arrange: ({ world }) =>
+        void world.store.watch(RESOURCE.nodes, undefined, ({ object }) => {
+          const { kubeletVersion } = (object.status as { nodeInfo: { kubeletVersion: string } }).nodeInfo
+          if (kubeletVersion === kubernetes.version && !told.has(object.metadata.name)) told.set(object.metadata.name, world.schedule.now())
+        }),
+    })
+    const { journal } = run.world
+    const began = journal.of('component-image').filter(e => !e.detail.startsWith('kube-proxy'))
+    const restarts = began.map(({ at, machine, detail }) => {
+      const component = detail.split(' ')[0] ?? ''
+      const started = journal.of('static-pod', machine).find(e => e.at > at && e.detail.startsWith(component))?.at
+      return (component === 'kubelet' ? (told.get(machine) ?? Infinity) : (started ?? Infinity)) - at
+    })
+    // The pods of kube-proxy follow one after the other by themselves.
+    const applied = journal.of('manifest')[0]?.at ?? Infinity
+    const whole = applied - (began[0]?.at ?? 0)
+    const own = restarts.reduce((sum, one) => sum + one, 0)
+    expect(restarts).toHaveLength(15)
+    expect(whole / own).toBeLessThan(1.4)
+  })
+})
+
+describe('refused, before anything is touched', () => {
+  it('[B007] a Kubernetes that the Talos of one machine does not know: it is named, with what to do first', async () => {
+    const { run } = await play({
+      cluster: { kubernetes: 'v1.32.4', talos: index => (index === 4 ? 'v1.9.5' : 'v1.10.4') },
+      spec: { kubernetes: { version: 'v1.33.1' } },
+    })
+    expect(run.status().failureReason).toBe('PreflightRefused')
+    expect(refusals(run)).toEqual([
+      expect.stringMatching(
+        /^TalosSkew: .*v1\.33\.1 on Talos v1\.9\.5.*It runs on wk-2\. Upgrade Talos there first, or choose Kubernetes up to 1\.32\./,
+      ),
+    ])
+  })
+
+  it.each([
+    ['an older minor', 'v1.35.4', 'v1.34.2', /^DowngradeRefused: .*cannot go back a minor/],
+    ['an older patch', 'v1.35.4', 'v1.35.1', /^DowngradeRefused: v1\.35\.1 is older than what runs/],
+    ['a minor that is skipped', 'v1.34.2', 'v1.36.2', /^MinorSkipped: .*Go to 1\.35 first/],
+  ])('%s', async (_, from, version, told) => {
+    const { run } = await play({ cluster: { kubernetes: from }, spec: { kubernetes: { version } } })
+    expect(run.status().failureReason).toBe('PreflightRefused')
+    expect(refusals(run)).toEqual([expect.stringMatching(told)])
+  })
+
+  it('an older patch passes with override', async () => {
+    const { run } = await play({ cluster: before, spec: { kubernetes: { version: 'v1.35.1' }, override: true } })
+    expect(run.status().phase).toBe('Completed')
+  })
+
+  it('APIs that somebody uses and the new version does not serve', async () => {
+    const { run } = await play({
+      cluster: before,
+      spec: { kubernetes },
+      arrange: ({ world }) => {
+        world.site.faults.deprecatedApis = [
+          { resource: 'example.k8s.io/v1beta1 things', removedIn: '1.36' },
+          { resource: 'v1 componentstatuses', removedIn: '' },
+        ]
+      },
+    })
+    expect(refusals(run)).toEqual([expect.stringMatching(/^DeprecatedApis: .*v1beta1 things \(gone in 1\.36\)\. /)])
+  })
+
+  it('the only API server, where nobody accepted that it goes away; a held control plane; a part of the cluster', async () => {
+    const { run } = await play({
+      cluster: { ...before, controlPlanes: 1, workers: 1 },
+      spec: { kubernetes, machineSelector: { matchLabels: { zone: 'a' } } },
+      arrange: r => hold(r, 'cp-1'),
+    })
+    expect(refusals(run).map(text => text.split(':')[0])).toEqual(['WholeCluster', 'HeldControlPlane', 'ApiOutage'])
+  })
+
+  it('an image whose tag tells no version', async () => {
+    const { run } = await play({
+      cluster: before,
+      spec: { kubernetes },
+      arrange: ({ world }) => {
+        const machine = world.machine('wk-1')
+        machine.config = machine.config.replace('kubelet:v1.35.4', 'kubelet:newest')
+      },
+    })
+    expect(refusals(run)).toEqual([expect.stringMatching(/^ImageUnreadable: wk-1: the image of kubelet is \S+:newest, /)])
+  })
+})
+
+describe('images', () => {
+  it('[B122] keep their repository and their suffix, and nothing is asked of the registries of old', async () => {
+    const { run } = await play({
+      cluster: before,
+      spec: { kubernetes },
+      allowed: { apiOutage: true },
+      arrange: async r => {
+        r.byHand(() => mirrored(r))
+        await r.pass(5 * MINUTE)
+        for (const official of ['registry.k8s.io', 'ghcr.io/siderolabs'])
+          for (const name of ['kube-apiserver', 'kube-controller-manager', 'kube-scheduler', 'kube-proxy', 'kubelet'])
+            r.world.registry.remove(`${official}/${name}:v1.36.2`)
+      },
+    })
+    expect(run.status().phase).toBe('Completed')
+    expect([...images(run)].toSorted()).toEqual([
+      'mirror.example:5000/k8s/kube-apiserver:v1.36.2',
+      'mirror.example:5000/k8s/kube-controller-manager:v1.36.2',
+      'mirror.example:5000/k8s/kube-scheduler:v1.36.2',
+      'mirror.example:5000/talos/kubelet:v1.36.2-fat',
+    ])
+  })
+
+  it('[B137] are all there before anything is changed: no registry is needed from then on', async () => {
+    const { run } = await play({
+      cluster: { ...before, workloads: [{ name: 'web', replicas: 2, on: [3] }] },
+      spec: { kubernetes: { ...kubernetes, drain: 'always' } },
+      arrange: r => when(r, 'component-image', () => r.world.registry.remove(':v1.36.2')),
+    })
+    expect(run.status().phase).toBe('Completed')
+    expect(run.world.journal.of('pull-failed')).toEqual([])
+  })
+})
+
+describe('a kubelet', () => {
+  it('[B118] that takes nine minutes is waited for, and one that takes for ever is told and not set back', async () => {
+    const slow = await play({
+      cluster: before,
+      spec: { kubernetes },
+      arrange: ({ world }) => world.fault('cp-2', { kubeletStartMs: 9 * MINUTE }),
+    })
+    expect(slow.run.status().phase).toBe('Completed')
+
+    const { run } = await play({
+      cluster: before,
+      spec: { kubernetes },
+      allowed: { attempts: 2 },
+      arrange: ({ world }) => world.fault('cp-2', { kubeletStartMs: 40 * MINUTE }),
+      drive: async r => {
+        await r.settled()
+        expect(r.status()).toMatchObject({ phase: 'Paused', failureReason: 'KubeletTimeout' })
+        expect(messages(r)).toMatch(/cp-2: kubelet did not end within 15m: its kubelet is Preparing: Creating service runner/)
+        expect(r.world.machine('cp-2').config).toContain('kubelet:v1.36.2')
+        await r.pass(30 * MINUTE)
+        await r.resume()
+        await r.settled()
+      },
+    })
+    expect(run.status().phase).toBe('Completed')
+    expect(run.world.journal.of('component-image', 'cp-1').filter(e => e.detail.startsWith('kubelet '))).toHaveLength(1)
+  })
+})
+
+describe('what Talos brings into the cluster', () => {
+  it('[B120] a manifest that the API server does not take stops it at its very end, and is told in the plan', async () => {
+    const { run } = await play({
+      cluster: before,
+      spec: { kubernetes },
+      arrange: ({ world }) =>
+        void world.site.faults.refusedManifests.set('Service kube-system/kube-dns', 'spec.clusterIP: Invalid value: field is immutable'),
+    })
+    // The world's Talos has no such Service, so nothing is said of it; the manifest that it has is.
+    expect(run.status().phase).toBe('Completed')
+    const refused = await play({
+      cluster: before,
+      spec: { kubernetes },
+      arrange: ({ world }) =>
+        void world.site.faults.refusedManifests.set('ConfigMap kube-system/kubeconfig-in-cluster', 'field is immutable'),
+    })
+    expect(refused.run.status()).toMatchObject({ phase: 'Paused', failureReason: 'ManifestSyncFailed' })
+    expect(refused.run.status().preflight?.notes?.join(' ')).toMatch(
+      /does not take ConfigMap kube-system\/kubeconfig-in-cluster .*stops at its very end/,
+    )
+    expect(images(refused.run)).not.toContain('ghcr.io/siderolabs/kubelet:v1.35.4')
+  })
+
+  it('[B135] kube-proxy that is switched off on purpose is neither pulled nor made', async () => {
+    const { run } = await play({ cluster: { ...before, kubeProxy: false }, spec: { kubernetes } })
+    expect(run.status().phase).toBe('Completed')
+    expect(run.world.journal.of('pulled').some(e => e.detail.includes('kube-proxy'))).toBe(false)
+    expect(run.world.store.get(RESOURCE.daemonSets, 'kube-system', 'kube-proxy')).toBeUndefined()
+    expect(run.status().preflight?.notes).toContain('kube-proxy is switched off, and stays so.')
+  })
+})
