@@ -27,10 +27,10 @@ type patchQuestion struct {
 
 // Both results as the official types write them, so that two texts are the same where the documents are.
 type patchAnswer struct {
-	Patched    string `json:"patched,omitempty"`
-	Error      string `json:"error,omitempty"`
-	Other      string `json:"other,omitempty"`
-	OtherError string `json:"otherError,omitempty"`
+	Patched      string `json:"patched,omitempty"`
+	Refused      string `json:"refused,omitempty"`
+	Other        string `json:"other,omitempty"`
+	OtherRefused string `json:"otherRefused,omitempty"`
 }
 
 // Reads questions from stdin, one JSON value after another, and answers each with a line.
@@ -50,10 +50,10 @@ func patchConfigs() error {
 
 		var answer patchAnswer
 
-		answer.Patched, answer.Error = attempt(func() (string, error) { return patched(question.Config, question.Patches) })
+		answer.Patched, answer.Refused = attempt(func() (string, error) { return patched(question.Config, question.Patches) })
 
 		if question.Other != nil {
-			answer.Other, answer.OtherError = attempt(func() (string, error) { return canonical([]byte(*question.Other)) })
+			answer.Other, answer.OtherRefused = attempt(func() (string, error) { return canonical([]byte(*question.Other)) })
 		}
 
 		if err := out.Encode(answer); err != nil {

@@ -157,7 +157,7 @@ func (schema *configSchema) describe(typ reflect.Type) string {
 		return schema.describeStruct(typ, isMerger)
 	case typ.Kind() == reflect.Bool:
 		return "bool"
-	case reflect.PointerTo(typ).Implements(textUnmarshalerType), typ.Implements(stringerType):
+	case reflect.PointerTo(typ).Implements(textUnmarshalerType), reflect.PointerTo(typ).Implements(yamlUnmarshalerType), typ.Implements(stringerType):
 		zero, err := yaml.Marshal(reflect.Zero(typ).Interface())
 		if err != nil {
 			return "word()"

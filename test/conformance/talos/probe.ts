@@ -24,14 +24,20 @@ const parsed = (out: string): Probed => {
 }
 
 /** Throws when the probe itself was used wrongly or did not come to an end. */
-export async function probe(...args: string[]): Promise<Probed> {
+export function probe(...args: string[]): Promise<Probed> {
+  return probeWith('', ...args)
+}
+
+/** The same, with something to read. */
+export async function probeWith(input: string, ...args: string[]): Promise<Probed> {
   const path = await program()
   return new Promise((resolve, reject) => {
-    execFile(path, args, { timeout: 60_000, maxBuffer: 64 * 1024 * 1024 }, (error, out, err) => {
+    const child = execFile(path, args, { timeout: 60_000, maxBuffer: 64 * 1024 * 1024 }, (error, out, err) => {
       const answer = parsed(out)
       if (error && !answer.error) reject(new Error(`talos-probe ${args.join(' ')}: ${error.message} ${err}`))
       else resolve(answer)
     })
+    child.stdin?.end(input)
   })
 }
 

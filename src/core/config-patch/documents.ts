@@ -1,0 +1,85 @@
+import { isMap, LineCounter, parseAllDocuments, type Document } from 'yaml'
+import { documentShape } from './shape.ts'
+import { isMapping, offsetOf, textOf, unfolded, valueAt, type Mapping, type Node } from './yaml-nodes.ts'
+
+/** One document of a machine configuration. */
+export type ConfigDocument = {
+  /** Empty for the one that has `machine` and `cluster`. */
+  readonly kind: string
+  readonly apiVersion: string
+  /** Empty where documents of its kind are not told apart by name. */
+  readonly name: string
+  readonly root: Mapping
+  /** As it was written, without the line that parts it from the one before; undefined for one that came by a patch. */
+  readonly source?: string
+}
+
+export type ReadText =
+  | { readonly ok: true; readonly roots: readonly Root[]; readonly lineOf: (node: unknown) => number | undefined }
+  | { readonly ok: false; readonly line: number; readonly problem: string }
+
+type Root = { readonly node: Node; readonly source: string }
+
+/** The documents of a YAML text that say something. A problem never quotes the text, which may hold keys. */
+export const readText = (text: string): ReadText => {
+  const lineCounter = new LineCounter()
+  const documents = parseAllDocuments(text, { schema: 'failsafe', prettyErrors: false, logLevel: 'error', lineCounter })
+  const roots: Root[] = []
+  const all = Array.isArray(documents) ? documents : []
+  for (const [index, document] of all.entries()) {
+    const [error] = document.errors
+    if (error) return { ok: false, line: lineCounter.linePos(error.pos[0]).line, problem: yamlProblem(error.code) }
+    try {
+      // An alias of nothing, or of far too much, is only found here.
+      document.toJS({ maxAliasCount: 100 })
+    } catch {
+      return { ok: false, line: 1, problem: 'an alias in it stands for nothing, or for too much' }
+    }
+    const node = unfolded(document as Document, document.contents)
+    // The library gives the remarks at both ends to the document.
+    node.commentBefore = [document.commentBefore, node.commentBefore].filter(Boolean).join('\n') || null
+    node.comment = [node.comment, document.comment].filter(Boolean).join('\n') || null
+    if (isMapping(node) || isSaying(node)) roots.push({ node, source: sourceOf(text, all[index - 1], document) })
+  }
+  return {
+    ok: true,
+    roots,
+    lineOf: node => {
+      const offset = offsetOf(node)
+      return offset === undefined ? undefined : lineCounter.linePos(offset).line
+    },
+  }
+}
+
+const isSaying = (node: Node): boolean => !('value' in node) || textOf(node) !== ''
+
+const sourceOf = (text: string, before: Document | undefined, { range }: Document): string =>
+  text.slice(before?.range?.[2] ?? 0, range?.[2]).replace(/^(?:\.\.\.[^\n]*\n)?(?:---[ \t]*\n)?/, '')
+
+const yamlProblem = (code: string): string => {
+  if (code === 'DUPLICATE_KEY') return 'a key stands twice in one mapping'
+  if (code === 'TAB_AS_INDENT') return 'a tab stands where spaces have to'
+  if (code === 'BAD_INDENT') return 'a line is not indented as those around it'
+  return `it is not YAML (${code.toLowerCase().replaceAll('_', ' ')})`
+}
+
+/** Undefined for what is no mapping. */
+export const documentOf = (node: Node, source?: string): ConfigDocument | undefined => {
+  if (!isMap(node)) return undefined
+  const kind = textOf(valueAt(node, 'kind'))
+  const isNamed = documentShape(kind)?.named ?? valueAt(node, 'name') !== undefined
+  return {
+    kind,
+    apiVersion: kind === '' ? '' : textOf(valueAt(node, 'apiVersion')),
+    name: isNamed ? textOf(valueAt(node, 'name')) : '',
+    root: node,
+    ...(source === undefined ? {} : { source }),
+  }
+}
+
+type Identity = Pick<ConfigDocument, 'kind' | 'apiVersion' | 'name'>
+
+/** What two documents have in common of which one patches the other. */
+export const identityOf = ({ kind, apiVersion, name }: Identity): string => `${apiVersion}/${kind}/${name}`
+
+export const titleOf = ({ kind, name }: Identity): string => (kind === '' ? 'the main document' : `${kind}${name === '' ? '' : ` ${name}`}`)
