@@ -87,7 +87,7 @@ describe('the controller and a simulated API server', () => {
       await cluster.upgrade('up', 'v1.13.9')
       await story.until('install-began')
       await first.kill('SIGKILL')
-      // The same identity, as a Pod of a StatefulSet that comes back: it need not wait for its own lease to run out.
+      // The same identity, given by hand: it need not wait for its own lease to run out.
       const second = await cluster.startController({ identity: 'ichor-0' })
       await story.until('boot')
       cluster.world.apiOutage(2_000)

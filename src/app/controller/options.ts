@@ -1,4 +1,5 @@
 import { parseArgs } from 'node:util'
+import { randomUUID } from 'node:crypto'
 import { hostname } from 'node:os'
 import type { Listen } from './serve-status.ts'
 
@@ -25,7 +26,7 @@ Runs the controller until it is told to stop. In a pod it uses the pod's Service
   --context NAME          a context of that file
   -n, --namespace NAME    look at this namespace only (default: all)
   --lease-namespace NAME  where the Lease of the leader election lives (default: $POD_NAMESPACE, then ichor-system)
-  --identity NAME         of this replica (default: $POD_NAME, then the host name and the process id)
+  --identity NAME         of this process and no other, or two of that name both lead (default: $POD_NAME or the host name, with something random)
   --pace N                divide the controller's own waits; for demonstrations on simulated machines only (default: 1)
   --listen ADDRESS        where /metrics, /healthz and /readyz are answered, as HOST:PORT or :PORT (default: :8080 in a pod, else nowhere)
   --log-level LEVEL       debug, info, warn or error (default: info)
@@ -74,7 +75,8 @@ export const readSettings = (
       context: values.context,
       namespace: values.namespace,
       leaseNamespace: values['lease-namespace'] ?? podNamespace ?? 'ichor-system',
-      identity: values.identity ?? pod ?? `${hostname()}-${process.pid}`,
+      // A pod of a StatefulSet may come again under its name while the one before still runs on a node that nobody reaches.
+      identity: values.identity ?? `${pod ?? hostname()}_${randomUUID().slice(0, 8)}`,
       self: pod && podNamespace && node ? { pod, namespace: podNamespace, node } : undefined,
       pace,
       listen,
