@@ -60,7 +60,7 @@ export type Draft = {
   readonly name: string
   readonly spec: { readonly kind: string } & Readonly<Record<string, unknown>>
   /** It asks for something that Ichor is right to refuse. */
-  readonly mayBeRefused?: true
+  readonly mayBeRefused?: boolean
 }
 
 /** A whole run as a value: everything that is drawn is in here, the rest follows from the seed. */

@@ -10,7 +10,13 @@ import type { Stage } from './stage.ts'
 import { CLUSTER, LEADER_LEASE, NAMESPACE } from './story.ts'
 
 /** An act of Ichor that takes something away from somebody, as the machine saw it. */
-export type Act = { readonly what: string; readonly machine: Machine; readonly call: PortCall }
+export type Act = {
+  readonly what: string
+  readonly machine: Machine
+  readonly call: PortCall
+  /** When its client had last asked for something as it made the call, which may take a while to have its effect; -Infinity where it never did. */
+  readonly askedAt: (name: string, target?: string) => number
+}
 
 /** A write of an operation: as it was, and as it is. Undefined where it did not or does not exist. */
 export type Written = { readonly before: TalosOperation | undefined; readonly after: TalosOperation | undefined }
@@ -29,8 +35,6 @@ export type Scene = {
   readonly onEntry: (listener: (entry: JournalEntry, isByHand: boolean) => void) => void
   readonly onOperation: (listener: (written: Written) => void) => void
   readonly onLock: (listener: (before: LockState, after: LockState, isByHand: boolean) => void) => void
-  /** When a client last asked for something, milliseconds since 1970; -Infinity where it never did. */
-  readonly askedAt: (client: string, name: string, target?: string) => number
   readonly lock: () => LockState
   /** Who the Lease of the leaders names. */
   readonly leader: () => string
@@ -88,8 +92,14 @@ export const watchScene = (stage: Stage): Scene => {
   const writes: ((written: Written) => void)[] = []
   const locks: ((before: LockState, after: LockState, isByHand: boolean) => void)[] = []
   const asked = new Map<string, number>()
-  const pending = new Map<string, PortCall>()
+  const pending = new Map<string, { readonly call: PortCall; readonly askedAt: Act['askedAt'] }>()
   const away = new Map<string, number>()
+  /** As it is now, whatever is asked later. */
+  const askedBy = (client: string): Act['askedAt'] => {
+    const before = new Map(asked)
+    return (name, target) =>
+      before.get(target === undefined ? `${client} ${name}` : `${client} ${name} ${target}`) ?? Number.NEGATIVE_INFINITY
+  }
   let terms = 0
   let renewedAt = schedule.now()
   const controlPlanes = world.machines.filter(m => m.role === 'controlplane')
@@ -107,7 +117,7 @@ export const watchScene = (stage: Stage): Scene => {
     asked.set(`${call.client} ${call.name} ${call.target}`, now)
     const word = call.port === 'talos' ? ACTS[call.name] : undefined
     const machine = word === undefined ? undefined : world.at(call.target)
-    if (word !== undefined && machine) pending.set(`${word} ${machine.name}`, call)
+    if (word !== undefined && machine) pending.set(`${word} ${machine.name}`, { call, askedAt: askedBy(call.client) })
     for (const tell of calls) tell(call)
     return undefined
   })
@@ -115,10 +125,10 @@ export const watchScene = (stage: Stage): Scene => {
     look()
     const isByHand = stage.isByHand()
     const key = `${entry.what} ${entry.machine}`
-    const call = WORDS.has(entry.what) && !isByHand ? pending.get(key) : undefined
-    if (call) {
+    const made = WORDS.has(entry.what) && !isByHand ? pending.get(key) : undefined
+    if (made) {
       pending.delete(key)
-      const act: Act = { what: entry.what, machine: world.machine(entry.machine), call }
+      const act: Act = { what: entry.what, machine: world.machine(entry.machine), ...made }
       for (const tell of acts) tell(act)
     }
     for (const tell of entries) tell(entry, isByHand)
@@ -155,8 +165,6 @@ export const watchScene = (stage: Stage): Scene => {
     onEntry: listener => void entries.push(listener),
     onOperation: listener => void writes.push(listener),
     onLock: listener => void locks.push(listener),
-    askedAt: (client, name, target) =>
-      asked.get(target === undefined ? `${client} ${name}` : `${client} ${name} ${target}`) ?? Number.NEGATIVE_INFINITY,
     lock: () => lockOf(store.get(RESOURCE.leases, NAMESPACE, leaseName(CLUSTER))),
     leader: () => lockOf(store.get(RESOURCE.leases, NAMESPACE, LEADER_LEASE)).holder,
     terms: () => terms,

@@ -2,6 +2,7 @@ import { ANNOTATION, LABEL } from '../api/names.ts'
 import type { MaintenanceWindow } from '../api/talos-cluster.ts'
 import { RESOURCE, change } from '../world/objects.ts'
 import { ICHOR } from '../world/ports/home.ts'
+import { startService } from '../world/services.ts'
 import type { Random } from '../world/random.ts'
 import type { Shape } from './plan.ts'
 import type { Story } from './story.ts'
@@ -30,6 +31,16 @@ export type Setting = {
   readonly bloated?: number
   /** A pod under two budgets, which can never be evicted. */
   readonly twoBudgets?: boolean
+  /** All machines run the service of an extension, `ext-tool`. */
+  readonly service?: boolean
+  /** On what the machines run; metal where absent. */
+  readonly platform?: string
+  /** Bytes that etcd may have. */
+  readonly quota?: number
+  /** The controller's own pod runs on this machine. */
+  readonly ownPod?: number
+  /** Machines spell their host names in capitals. */
+  readonly capitals?: boolean
   /** The deployment of a storage system with a budget of its own. */
   readonly storage?: boolean
 }
@@ -103,21 +114,39 @@ export const drawSetting = (random: Random, { controlPlanes, workers }: Pick<Sha
     ...(random.chance(0.3) ? { bloated: random.between(0, controlPlanes - 1) } : {}),
     ...(random.chance(0.05) ? { twoBudgets: true } : {}),
     ...(random.chance(0.1) ? { storage: true } : {}),
+    ...(random.chance(0.3) ? { service: true } : {}),
+    ...(random.chance(0.1) ? { platform: random.pick(['container', 'aws', 'nocloud']) } : {}),
+    ...(random.chance(0.05) ? { quota: 48 * 2 ** 20 } : {}),
+    ...(workers > 0 && random.chance(0.2) ? { ownPod: controlPlanes + random.between(0, workers - 1) } : {}),
+    ...(random.chance(0.1) ? { capitals: true } : {}),
   }
 }
 
+export const OWN_POD = { namespace: 'ichor-system', pod: 'ichor' }
+
 /** What has to be there before the world begins. */
-export const worldOf = ({ extensions, windows, factory, cilium, storage }: Setting) => ({
-  ...(extensions ? { schematic: SCHEMATIC, extensions } : {}),
-  ...(cilium ? { cilium } : {}),
-  cluster: { ...(windows ? { maintenanceWindows: [...windows] } : {}), ...(factory ? { imageFactory: factory } : {}) },
-  workloads: storage
-    ? [{ name: 'instance-manager', namespace: 'longhorn-system', replicas: 2, graceSeconds: 2, budget: { maxUnavailable: 1 } }]
-    : [],
-})
+export const worldOf = (setting: Setting, { controlPlanes }: Pick<Shape, 'controlPlanes'>) => {
+  const { extensions, windows, factory, cilium, storage, platform, quota, ownPod, capitals } = setting
+  const name = (index: number): string => (index < controlPlanes ? `cp-${index + 1}` : `wk-${index - controlPlanes + 1}`)
+  return {
+    ...(extensions ? { schematic: SCHEMATIC, extensions } : {}),
+    ...(cilium ? { cilium } : {}),
+    ...(platform ? { platform } : {}),
+    ...(quota ? { etcdQuotaBytes: quota } : {}),
+    ...(capitals ? { hostnames: (index: number) => name(index).toUpperCase() } : {}),
+    ...(ownPod === undefined ? {} : { self: { ...OWN_POD, node: name(ownPod) } }),
+    cluster: { ...(windows ? { maintenanceWindows: [...windows] } : {}), ...(factory ? { imageFactory: factory } : {}) },
+    workloads: [
+      ...(storage
+        ? [{ name: 'instance-manager', namespace: 'longhorn-system', replicas: 2, graceSeconds: 2, budget: { maxUnavailable: 1 } }]
+        : []),
+      ...(ownPod === undefined ? [] : [{ name: OWN_POD.pod, namespace: OWN_POD.namespace, bare: true, graceSeconds: 2, on: [ownPod] }]),
+    ],
+  }
+}
 
 /** What is written once the machines are known. */
-export const setUp = ({ world }: Story, { marks = [], image, bloated, twoBudgets }: Setting): void => {
+export const setUp = ({ world }: Story, { marks = [], image, bloated, twoBudgets, service }: Setting): void => {
   const { store, registry } = world
   registry.addSchematic(OTHER_SCHEMATIC, ['iscsi-tools', 'util-linux-tools'])
   const objectOf = (index: number) => {
@@ -143,6 +172,7 @@ export const setUp = ({ world }: Story, { marks = [], image, bloated, twoBudgets
       ...now,
       spec: { ...(now['spec'] as object), installImage: image.image },
     }))
+  for (const machine of service ? world.machines : []) startService(world.site, machine, 'ext-tool')
   if (bloated !== undefined) {
     const member = world.member(bloated)
     member.dbSize = member.dbSizeInUse * 4

@@ -1,15 +1,29 @@
 import type { Plan, Strike } from './plan.ts'
-import { machinesOf } from './plan.ts'
+import type { Setting } from './setting.ts'
 
 /** Whether a plan still shows what is looked for. */
 type Shows = (plan: Plan) => Promise<boolean>
 
 const withStrikes = (plan: Plan, strikes: readonly Strike[]): Plan => ({ ...plan, strikes })
 
+const settingOf = ({ marks, image, bloated, ownPod, ...others }: Setting, controlPlanes: number, count: number): Setting => ({
+  ...others,
+  ...(ownPod !== undefined && ownPod < count ? { ownPod } : {}),
+  ...(marks ? { marks: marks.map(m => ({ ...m, machine: m.machine % count })) } : {}),
+  ...(image ? { image: { ...image, machine: image.machine % count } } : {}),
+  ...(bloated === undefined ? {} : { bloated: bloated % controlPlanes }),
+})
+
+const withoutSetting = (plan: Plan): Plan => {
+  const { setting: _setting, ...shape } = plan.shape
+  return { ...plan, shape }
+}
+
 /** On fewer machines a strike falls on one that is left. */
 const withMachines = (plan: Plan, controlPlanes: number, workers: number): Plan => {
-  const shape = { ...plan.shape, controlPlanes, workers }
-  const count = machinesOf(shape)
+  const count = controlPlanes + workers
+  const { setting, ...rest } = plan.shape
+  const shape = { ...rest, controlPlanes, workers, ...(setting ? { setting: settingOf(setting, controlPlanes, count) } : {}) }
   return { ...plan, shape, strikes: plan.strikes.map(s => (s.machine === undefined ? s : { ...s, machine: s.machine % count })) }
 }
 
@@ -19,6 +33,8 @@ const smaller = (plan: Plan): readonly Plan[] => {
   const half = Math.ceil(strikes.length / 2)
   return [
     ...(strikes.length > 2 ? [withStrikes(plan, strikes.slice(0, half)), withStrikes(plan, strikes.slice(half))] : []),
+    ...(shape.setting ? [withoutSetting(plan)] : []),
+    ...(plan.isPlanned ? [{ ...plan, isPlanned: false }] : []),
     ...strikes.map((_, i) =>
       withStrikes(
         plan,

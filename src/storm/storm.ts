@@ -7,7 +7,7 @@ import { create } from './faults/people.ts'
 import type { Plan, Strike } from './plan.ts'
 import { planBefore } from './planning.ts'
 import { watchScene } from './scene.ts'
-import { setUp, worldOf } from './setting.ts'
+import { OWN_POD, setUp, worldOf } from './setting.ts'
 import type { Stage } from './stage.ts'
 import { createStage } from './stage.ts'
 import { createStory } from './story.ts'
@@ -41,7 +41,7 @@ export type StormOptions = {
 export const playPlan = async (plan: Plan, options: StormOptions = {}): Promise<Run> => {
   const { shape } = plan
   const { setting = {} } = shape
-  const set = worldOf(setting)
+  const set = worldOf(setting, shape)
   const weather = createWeather()
   const violations: Violation[] = []
   const errors: string[] = []
@@ -88,6 +88,10 @@ export const playPlan = async (plan: Plan, options: StormOptions = {}): Promise<
   }
   await story.until('the machines are known', () => known() || isOver(), 10 * MINUTE)
   setUp(story, setting)
+  // Its pod is evicted, and so its process ends; another comes up elsewhere.
+  world.journal.onEntry(({ what, detail }) => {
+    if (what === 'pod-gone' && detail === `${OWN_POD.namespace}/${OWN_POD.pod}` && stage.replicas[0]) stage.kill(stage.replicas[0], 3000)
+  })
   options.arrange?.(stage)
   for (const draft of plan.isPlanned ? plan.operations : []) {
     let isTold = false
@@ -115,10 +119,16 @@ export const playPlan = async (plan: Plan, options: StormOptions = {}): Promise<
   await mend(stage, pass, isOver)
   const limit = schedule.now() + LIVENESS_MS
   let resumed = 0
+  let lookedAfter = schedule.now()
   const unsettled = () => stage.operations().filter(o => !hasSettled(o, stage.operations()))
   while (!isOver()) {
     await pass(10_000)
     if (unsettled().length > 0) {
+      // What went wrong only now, as the only control plane that was powered off, is seen by whoever comes by next.
+      if (schedule.now() - lookedAfter > HOUR) {
+        await mend(stage, pass, isOver)
+        lookedAfter = schedule.now()
+      }
       if (schedule.now() < limit) continue
       for (const { metadata, status } of unsettled())
         violations.push({

@@ -18,6 +18,7 @@ const node = (action: string, machine: string, more: object = {}): Case['spec'] 
 export const cases: Readonly<Record<string, Case>> = {
   'talos, the installer by itself': { spec: { kind: 'talos', talos: { version: 'v1.13.9' } } },
   'talos, below 1.13': { talos: 'v1.12.5', kubernetes: 'v1.35.1', spec: { kind: 'talos', talos: { version: 'v1.12.9' } } },
+  kubernetes: { kubernetes: 'v1.35.4', spec: { kind: 'kubernetes', kubernetes: { version: 'v1.36.2', drain: 'minor' } } },
   'node reboot, a worker': { spec: node('reboot', 'wk-1') },
   'node reboot, a control plane': { members: 3, spec: node('reboot', 'cp-2') },
   'node shutdown': { spec: node('shutdown', 'wk-1') },

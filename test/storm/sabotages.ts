@@ -22,7 +22,7 @@ export type Sabotage = Spoiling & {
   readonly talos?: string
   /** What is asked for; an upgrade of Talos where absent. */
   readonly spec?: Draft['spec']
-  readonly mayBeRefused?: true
+  readonly mayBeRefused?: boolean
   readonly isPlanned?: boolean
 }
 

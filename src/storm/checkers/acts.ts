@@ -37,12 +37,12 @@ export const bootAsRecorded: Checker = {
   name: 'boot-as-recorded',
   rule: 'I4',
   post: (scene, object) =>
-    scene.onAct(({ what, machine, call }) => {
+    scene.onAct(({ what, machine, call, askedAt }) => {
       const open = scene.openOn(machine)
       if (!open) return
       const recorded = open.target.before?.bootID
       if (!recorded) return object(`${what} on ${machine.name} without a recorded boot id`)
-      if (machine.bootID !== recorded && machine.bootedAt < scene.askedAt(call.client, 'machine', call.target))
+      if (machine.bootID !== recorded && machine.bootedAt < askedAt('machine', call.target))
         object(`${what} on ${machine.name} although it was rebooted since it was opened`)
     }),
 }

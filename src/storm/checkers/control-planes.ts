@@ -62,13 +62,13 @@ export const othersServe: Checker = {
     }
     scene.world.site.listen(look)
     scene.onEntry(look)
-    scene.onAct(({ what, machine, call }) => {
+    scene.onAct(({ what, machine, askedAt }) => {
       if (machine.role !== 'controlplane' || !GATED.has(what)) return
       look()
       for (const other of controlPlanesOf(scene)) {
         const gone = since.get(other)
         // What went away after the look could not be known.
-        if (other === machine || gone === undefined || gone >= scene.askedAt(call.client, 'etcd', other.addresses[0])) continue
+        if (other === machine || gone === undefined || gone >= askedAt('etcd', other.addresses[0])) continue
         object(`${what} on ${machine.name} while ${other.name} was away for ${scene.now() - gone} ms`)
       }
     })
@@ -79,10 +79,10 @@ export const gateIsFresh: Checker = {
   name: 'gate-is-fresh',
   rule: 'I2',
   post: (scene, object) =>
-    scene.onAct(({ what, machine, call }) => {
+    scene.onAct(({ what, machine, call, askedAt }) => {
       if (machine.role !== 'controlplane' || !GATED.has(what)) return
       for (const other of controlPlanesOf(scene)) {
-        const age = scene.now() - scene.askedAt(call.client, 'etcd', other.addresses[0])
+        const age = call.at - askedAt('etcd', other.addresses[0])
         if (age > FRESH_MS) object(`${what} on ${machine.name}, and etcd of ${other.name} was looked at ${age} ms ago`)
       }
     }),
@@ -114,10 +114,10 @@ export const etcdIsWhole: Checker = {
       learningAt = etcd.members().some(m => m.isLearner) ? Math.min(learningAt, now) : Infinity
     }
     scene.onEntry(look)
-    scene.onAct(({ what, machine, call }) => {
+    scene.onAct(({ what, machine, askedAt }) => {
       look()
       if (machine.role !== 'controlplane' || !GATED.has(what)) return
-      const asked = scene.askedAt(call.client, 'etcd')
+      const asked = askedAt('etcd')
       // To defragment is the way out of a full database.
       const makesRoom = (scene.openOn(machine)?.operation.spec['node'] as { action?: string } | undefined)?.action === 'etcd-defrag'
       const wrong = [

@@ -1,4 +1,5 @@
 import { isStopped, openTargets } from '../../core/ledger.ts'
+import { RESOURCE } from '../../world/objects.ts'
 import type { Checker } from '../checker.ts'
 import { LEADER_LEASE, NAMESPACE } from '../story.ts'
 
@@ -15,10 +16,11 @@ export const waitsForNoEvent: Checker = {
     const readAt = new Map<string, number>()
     let leads = { client: '', since: 0, until: 0 }
     scene.onCall(({ client, port, name, target }) => {
-      if (port !== 'home' || client !== scene.leader()) return
-      const now = scene.now()
-      if (name === 'operation') readAt.set(target, now)
-      if (name !== 'replaceLease' || target !== `${NAMESPACE}/${LEADER_LEASE}`) return
+      if (port === 'home' && name === 'operation' && client === scene.leader()) readAt.set(target, scene.now())
+    })
+    scene.world.store.watch(RESOURCE.leases, undefined, ({ object: lease }) => {
+      if (lease.metadata.name !== LEADER_LEASE) return
+      const [now, client] = [scene.now(), scene.leader()]
       const isSteady = leads.client === client && now - leads.until < STEADY_MS
       leads = { client, since: isSteady ? leads.since : now, until: now }
       for (const { metadata, status } of scene.stage.operations()) {

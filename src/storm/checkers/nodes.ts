@@ -5,6 +5,7 @@ import type { Machine } from '../../world/machine.ts'
 import type { KubeObject } from '../../world/store.ts'
 import type { Checker } from '../checker.ts'
 import type { Scene } from '../scene.ts'
+import { OWN_POD } from '../setting.ts'
 
 /** What must not be done to Nodes and the pods on them. */
 
@@ -28,9 +29,14 @@ export const drainedFirst: Checker = {
   rule: 'I27',
   post: (scene, object) => {
     const { store } = scene.world
+    const hasRoomBeside = (name: string): boolean =>
+      store.list(RESOURCE.nodes).items.some(node => {
+        const { taints = [] } = (node['spec'] ?? {}) as { taints?: readonly unknown[] }
+        return node.metadata.name !== name && !isCordoned(node) && taints.length === 0 && conditionOf(node, 'Ready')?.status === 'True'
+      })
     const podsSince = arrivals(scene, RESOURCE.pods)
     const volumesSince = arrivals(scene, RESOURCE.attachments)
-    scene.onAct(({ what, machine, call }) => {
+    scene.onAct(({ what, machine, askedAt }) => {
       if (what !== 'reboot-requested' && what !== 'upgrade-requested') return
       const open = scene.openOn(machine)
       const drain = open?.target.goal?.['drain']
@@ -38,15 +44,18 @@ export const drainedFirst: Checker = {
       const wasReady = node && conditionOf(node, 'Ready')?.status === 'True'
       // Where no kubelet is there to end them, pods stay whatever one asks.
       if (drain === undefined || drain === 'none' || !machine.kubelet || !wasReady || !isCordoned(node)) return
-      const seen = scene.askedAt(call.client, 'podsOn', machine.name)
+      const seen = askedAt('podsOn', machine.name)
       const left = store.list(RESOURCE.pods).items.filter(pod => {
         const owner = pod.metadata.ownerReferences?.find(o => o.controller)?.kind
         const phase = (pod['status'] as { phase?: string } | undefined)?.phase
         const isOfNode = owner === 'DaemonSet' || owner === 'Node' || phase === 'Succeeded' || phase === 'Failed'
+        const isOwn = pod.metadata.namespace === OWN_POD.namespace && pod.metadata.name === OWN_POD.pod
+        // Nobody would be there to go on if it could come back only to this very Node.
+        if (isOwn && !hasRoomBeside(machine.name)) return false
         return nodeNameOf(pod) === machine.name && !isOfNode && (podsSince.get(pod.metadata.uid) ?? Infinity) < seen
       })
       if (left.length > 0) object(`${what} on ${machine.name} with ${left.map(p => p.metadata.name).join(', ')} still there`)
-      const volumesSeen = scene.askedAt(call.client, 'volumeAttachments', machine.name)
+      const volumesSeen = askedAt('volumeAttachments', machine.name)
       const attached = store
         .list(RESOURCE.attachments)
         .items.filter(v => nodeNameOf(v) === machine.name && (volumesSince.get(v.metadata.uid) ?? Infinity) < volumesSeen)

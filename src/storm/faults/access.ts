@@ -73,7 +73,7 @@ export const access: Trouble<Stage> = {
         return deny('talos', 'unauthenticated')
       case 'the cluster is deleted':
         world.store.remove(ICHOR.clusters, NAMESPACE, CLUSTER)
-        return () => registerCluster(world, { ...KEY, name: CLUSTER }, worldOf(stage.plan.shape.setting ?? {}).cluster)
+        return () => registerCluster(world, { ...KEY, name: CLUSTER }, worldOf(stage.plan.shape.setting ?? {}, stage.plan.shape).cluster)
       default:
         registerCluster(world, { ...KEY, name: 'twin' })
         return () => void world.store.remove(ICHOR.clusters, NAMESPACE, 'twin')

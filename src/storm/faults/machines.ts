@@ -191,14 +191,19 @@ export const reboot: Trouble<Stage> = {
   },
 }
 
-/** A worker gets another address at its next boot; members of etcd keep theirs. */
+/** A worker gets another address at its next boot, or another machine takes its place; members of etcd stay what they are. */
 export const address: Trouble<Stage> = {
   family: 'address',
   harmless: false,
   draw: prospect => {
     const { shape, random } = prospect
     return {
-      ...drawOn('address', ['comes back with another address'], 60_000, 600_000)(prospect),
+      ...drawOn(
+        'address',
+        ['comes back with another address', 'comes back with another address', 'is replaced by another machine'],
+        60_000,
+        600_000,
+      )(prospect),
       machine: shape.workers > 0 ? shape.controlPlanes + random.between(0, shape.workers - 1) : 0,
     }
   },
@@ -210,6 +215,13 @@ export const address: Trouble<Stage> = {
     const stop = world.journal.onEntry(entry => {
       if (entry.machine !== machine.name || entry.what !== 'down') return
       stop()
+      if (what === 'is replaced by another machine') {
+        stage.note(`${machine.name} is another machine now`)
+        return stage.byHand(machine, () => {
+          machine.nodeID = `${machine.nodeID.slice(0, -6)}other=`
+          machine.uuid = stage.random.uuid()
+        })
+      }
       stage.byHand(machine, () => {
         machine.addresses = [`10.5.1.${machine.index + 2}`]
       })
