@@ -135,7 +135,7 @@ func generateConfigs(contracts []string) error {
 			return err
 		}
 
-		input, err := generate.NewInput("test", "https://10.0.0.1:6443", "v1.33.0",
+		input, err := generate.NewInput("test", "https://10.0.0.1:6443", "1.33.0",
 			generate.WithVersionContract(contract),
 			generate.WithSecretsBundle(bundle),
 			generate.WithInstallDisk("/dev/sda"),

@@ -39,9 +39,10 @@ const isBare = (root: Mapping): boolean =>
 const takeFrom = (node: Node, parent: Node | undefined, place: Place, take: (deletion: Deletion) => void): boolean => {
   if (isMapping(node)) {
     const mark = node.items.find(pair => keyOf(pair) === '$patch')
-    if (mark && textOf(mark.value as Node) !== 'delete')
+    if (mark && textOf(mark.value as Node) !== 'delete') {
       place.fault({ code: 'wrongType', problem: 'Talos knows no such $patch', advice: 'only `$patch: delete`' }, mark.key)
-    else if (mark) {
+      removeKey(node, '$patch')
+    } else if (mark) {
       takeMarked(node, parent, place, take)
       return true
     }

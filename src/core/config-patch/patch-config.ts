@@ -4,11 +4,11 @@ import { applyDeletion } from './deletions.ts'
 import { documentOf, identityOf, readText, titleOf, type ConfigDocument } from './documents.ts'
 import { applyOperation } from './json-patch.ts'
 import { cannotMerge, merged } from './merge.ts'
-import { pathText, placeIn, type PatchNote } from './note.ts'
+import { pathText, type Note, type PatchNote, type Place } from './note.ts'
 import { protectedPlaces } from './protected.ts'
 import { isNewerThanSchema, readPatch, type Notes, type PatchText, type Step } from './read-patch.ts'
 import { documentShape, type Shape } from './shape.ts'
-import { writeDocuments } from './write.ts'
+import { styleOf, writeDocuments } from './write.ts'
 import { copyOf, saying, valueAt, type Node } from './yaml-nodes.ts'
 
 export type PatchedConfig =
@@ -41,7 +41,7 @@ export const patchConfig = (config: string, patches: readonly PatchText[], talos
   if (notes.faults.length > 0) return { ok: false, faults: notes.faults }
   const result = after.map(document => withSource(document, before))
   const changed = result.length !== before.length || result.some(({ source }) => source === undefined)
-  const text = changed ? (/^---[ \t]*\n/.test(config) ? '---\n' : '') + writeDocuments(result) : config
+  const text = changed ? (/^---[ \t]*\n/.test(config) ? '---\n' : '') + writeDocuments(result, styleOf(config)) : config
   return { ok: true, text, changed, warnings: notes.warnings }
 }
 
@@ -113,20 +113,28 @@ const operate = (documents: readonly ConfigDocument[], { operations, place }: Ex
     return
   }
   const shape = documentShape(document.kind)?.shape ?? { kind: 'any' }
-  const known = new Set(problemsOf(shape, document.root, talos).map(({ path }) => path))
+  const known = new Set(problemsOf(shape, document.root, talos).map(({ path }) => pathText(path)))
   for (const [index, operation] of operations.entries()) applyOperation(document.root, operation, place.at(`[${index}]`))
-  for (const problem of problemsOf(shape, document.root, talos)) {
-    if (known.has(problem.path)) continue
-    const cause = operations.findLast(({ path }) => problem.path.startsWith(pathText(path)))
-    place.fault({ ...problem, problem: `${problem.path}: ${problem.problem}` }, cause?.node)
+  for (const { path, note } of problemsOf(shape, document.root, talos)) {
+    if (known.has(pathText(path))) continue
+    const cause = operations.findLast(operation => operation.path.every((key, index) => index >= path.length || key === path[index]))
+    path.reduce((at, key) => at.at(key), place).fault(note, cause?.node)
   }
 }
 
+type Problem = { readonly path: readonly string[]; readonly note: Note }
+
 /** What is wrong with a document by itself. */
-const problemsOf = (shape: Shape, root: Node, talos: string): readonly PatchNote[] => {
-  const notes: Notes = { faults: [], warnings: [] }
-  checkValue(shape, root, placeIn(notes, { patch: '', document: '', lineOf: () => undefined }), isNewerThanSchema(talos))
-  return notes.faults
+const problemsOf = (shape: Shape, root: Node, talos: string): readonly Problem[] => {
+  const problems: Problem[] = []
+  const place = (path: readonly string[]): Place => ({
+    path,
+    at: key => place([...path, key]),
+    fault: note => void problems.push({ path, note }),
+    warn: () => undefined,
+  })
+  checkValue(shape, root, place([]), isNewerThanSchema(talos))
+  return problems
 }
 
 const checkConflicts = (documents: readonly ConfigDocument[], patch: string, notes: Notes): void => {
