@@ -99,15 +99,21 @@ export const sabotages: readonly Sabotage[] = [
   },
   {
     name: 'two-control-planes-at-once',
-    file: 'src/kinds/talos/rollout.ts',
+    file: `${STEPS}/turn.ts`,
     find: `  if (controlPlane) return wait(`,
-    replace: `  if (target.role === 'controlplane') return YES
-  if (controlPlane) return wait(`,
+    replace: `  if (target.role !== 'controlplane' && controlPlane) return wait(`,
+    also: [
+      {
+        file: `${STEPS}/turn.ts`,
+        find: `return openTargets(operation.status).length > 0 ? wait('another machine is open') : YES`,
+        replace: `return YES`,
+      },
+    ],
     caughtBy: 'one-control-plane-open',
   },
   {
     name: 'workers-beside-the-last-control-plane',
-    file: 'src/kinds/talos/rollout.ts',
+    file: `${STEPS}/turn.ts`,
     find: `  if (controlPlane) return wait(`,
     replace: `  if (controlPlane && target.role === 'controlplane') return wait(`,
     caughtBy: 'control-planes-first',
@@ -280,7 +286,7 @@ export const sabotages: readonly Sabotage[] = [
   {
     name: 'sweep-the-cordon-of-one-that-works',
     file: 'src/engine/discover.ts',
-    find: `    if (working.has(node.annotations[ANNOTATION.cordonedBy] ?? '')) continue`,
+    find: `    if (isWorking(node.annotations[ANNOTATION.cordonedBy])) continue`,
     replace: ``,
     caughtBy: 'cordons-are-given-back',
   },
@@ -294,7 +300,7 @@ export const sabotages: readonly Sabotage[] = [
   },
   {
     name: 'ignore-holds',
-    file: 'src/kinds/talos/rollout.ts',
+    file: `${STEPS}/order.ts`,
     find: `  if (hold === undefined) return undefined`,
     replace: `  if (hold === undefined || hold === 'true') return undefined`,
     caughtBy: 'held-machine-is-left',
@@ -364,11 +370,15 @@ export const sabotages: readonly Sabotage[] = [
   },
   {
     name: 'two-control-planes-away',
-    file: 'src/kinds/talos/rollout.ts',
+    file: `${STEPS}/turn.ts`,
     find: `  if (controlPlane) return wait(`,
-    replace: `  if (target.role === 'controlplane') return YES
-  if (controlPlane) return wait(`,
+    replace: `  if (target.role !== 'controlplane' && controlPlane) return wait(`,
     also: [
+      {
+        file: `${STEPS}/turn.ts`,
+        find: `return openTargets(operation.status).length > 0 ? wait('another machine is open') : YES`,
+        replace: `return YES`,
+      },
       {
         file: `${STEPS}/etcd.ts`,
         find: `export const asGuard = (verdict: EtcdGateVerdict): Verdict => {
@@ -387,7 +397,7 @@ export const sabotages: readonly Sabotage[] = [
     replace: `  return told({ ...next, message, lastFailure: failure }, now,`,
     also: [
       {
-        file: 'src/kinds/talos/rollout.ts',
+        file: `${STEPS}/turn.ts`,
         find: `(t.phase === 'Running' || t.phase === 'Failed')`,
         replace: `t.phase === 'Running'`,
       },

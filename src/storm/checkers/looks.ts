@@ -14,13 +14,18 @@ export const waitsForNoEvent: Checker = {
   rule: 'I29',
   post: (scene, object) => {
     const readAt = new Map<string, number>()
+    let lastRead = ''
     let leads = { client: '', since: 0, until: 0 }
     scene.onCall(({ client, port, name, target }) => {
-      if (port === 'home' && name === 'operation' && client === scene.leader()) readAt.set(target, scene.now())
+      if (port !== 'home' || client !== scene.leader()) return
+      // A pass reads the operation and then its cluster; whoever only asks whether a holder is still there does not.
+      if (name === 'operation') lastRead = target
+      if (name === 'clusters' && target === NAMESPACE) readAt.set(lastRead, scene.now())
     })
     scene.world.store.watch(RESOURCE.leases, undefined, ({ object: lease }) => {
       if (lease.metadata.name !== LEADER_LEASE) return
-      const [now, client] = [scene.now(), scene.leader()]
+      const now = scene.now()
+      const { holderIdentity: client = '' } = lease['spec'] as { holderIdentity?: string }
       const isSteady = leads.client === client && now - leads.until < STEADY_MS
       leads = { client, since: isSteady ? leads.since : now, until: now }
       for (const { metadata, status } of scene.stage.operations()) {
