@@ -1,3 +1,4 @@
+import { readKubernetesConfig } from './kubernetes-config.ts'
 import type { Machine } from './machine.ts'
 import { INSTALL_IMAGE, readScalar } from './machine-config.ts'
 import type { Site } from './site.ts'
@@ -6,9 +7,22 @@ import { later } from './site.ts'
 /** The configuration on the disk, which the next boot takes. */
 export const configOnDisk = (machine: Machine): string => machine.onDisk ?? machine.config
 
+/** The images of Kubernetes' programs. */
+const imagesIn = (site: Site, text: string): ReadonlyMap<string, string> => {
+  const { kubelet, components, kubeProxy } = readKubernetesConfig(text, site.kubernetes())
+  return new Map([
+    ...[...components].map(([name, { image }]) => [name, image] as const),
+    ...(kubeProxy === undefined ? [] : [['kube-proxy', kubeProxy] as const]),
+    ['kubelet', kubelet.image],
+  ])
+}
+
 const told = (site: Site, machine: Machine, before: string): void => {
   const image = readScalar(machine.config, INSTALL_IMAGE)
   if (image !== readScalar(before, INSTALL_IMAGE)) site.journal.write(machine.name, 'install-image', image ?? '')
+  const known = before === '' ? undefined : imagesIn(site, before)
+  for (const [component, named] of imagesIn(site, machine.config))
+    if (known && named !== known.get(component)) site.journal.write(machine.name, 'component-image', `${component} ${named}`)
   site.tell(machine, 'config')
 }
 

@@ -2,11 +2,10 @@ import { imageVersion } from '../../core/component-image.ts'
 import type { Opening, PlannedMachine, Stage } from '../../core/kind.ts'
 import { YES, wait } from '../../core/kind.ts'
 import { openTargets } from '../../core/ledger.ts'
-import { inOrder } from '../../core/machine-steps/order.ts'
-import { candidateOf, controlPlanesOf } from '../../core/machine-steps/target.ts'
+import { controlPlanesOf } from '../../core/machine-steps/target.ts'
 import type { View } from '../../core/world.ts'
 import { imageToSet, setImage } from './set-image.ts'
-import { apiServersAreThere, componentsNeed, controlPlaneToOpen, specOf, versionsOf } from './view.ts'
+import { apiServersAreThere, componentsNeed, controlPlaneToOpen, goingOver, specOf, versionsOf } from './view.ts'
 
 const open = (view: View): Opening => {
   const found = controlPlaneToOpen(view)
@@ -30,11 +29,8 @@ export const kubeProxyStage: Stage = {
   name: 'kube-proxy',
   summary:
     'The image of kube-proxy in the configuration of every control plane. Its pods are replaced in the last stage. Skipped where it is switched off.',
-  orderNeeds: () => [{ what: 'nodes' }],
-  order: (_, world) => inOrder(world, controlPlanesOf(world)).map(candidateOf),
+  ...goingOver({ machines: controlPlanesOf, openNeeds: componentsNeed, open }),
   turn: ({ operation }) => (openTargets(operation.status).length > 0 ? wait('another machine is open') : YES),
-  openNeeds: componentsNeed,
-  open,
   steps: [setImage('kube-proxy', { guard: apiServersAreThere, guardNeeds: () => [{ what: 'controlPlane' }] })],
   abandon: [],
   preview,

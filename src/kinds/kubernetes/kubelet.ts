@@ -4,7 +4,6 @@ import type { Answer, Opening, PlannedMachine, Stage, Step } from '../../core/ki
 import { YES, no, unknown } from '../../core/kind.ts'
 import { giveBack, soak, uncordon } from '../../core/machine-steps/coming-back.ts'
 import { machineToOpen } from '../../core/machine-steps/opening.ts'
-import { heldOrNot, inOrder } from '../../core/machine-steps/order.ts'
 import { cordon, drain } from '../../core/machine-steps/setting-aside.ts'
 import { chosen, drainGoal, isBackAsNode, machineOf, nodeOfTarget, replaced } from '../../core/machine-steps/target.ts'
 import { controlPlanesFirst } from '../../core/machine-steps/turn.ts'
@@ -12,7 +11,7 @@ import { finalOf, minorOf, parseVersion } from '../../core/versions.ts'
 import type { View } from '../../core/world.ts'
 import { displayName, machineFacts, serviceFacts } from '../../core/world.ts'
 import { imageToSet, setImage } from './set-image.ts'
-import { apiServersAreThere, componentsNeed, componentsOf, specOf, versionsOf, wantedImage } from './view.ts'
+import { apiServersAreThere, componentsNeed, componentsOf, goingOver, specOf, versionsOf, wantedImage } from './view.ts'
 
 const KUBELET_MS = 15 * 60_000
 
@@ -121,11 +120,8 @@ const preview = (view: View): PlannedMachine => {
 export const kubeletStage: Stage = {
   name: 'kubelet',
   summary: 'The kubelet of every machine: control planes one at a time, then workers, as many as maxUnavailable allows.',
-  orderNeeds: () => [{ what: 'nodes' }],
-  order: (_, world) => inOrder(world, world.machines).map(machine => heldOrNot(world, machine)),
+  ...goingOver({ machines: world => world.machines, openNeeds: view => [...componentsNeed(view), serviceNeed(view)], open }),
   turn: controlPlanesFirst,
-  openNeeds: view => [...componentsNeed(view), serviceNeed(view)],
-  open,
   outdated,
   steps: [
     // Nothing is taken from etcd: a control plane goes on without its kubelet.

@@ -3,7 +3,6 @@ import type { LongOutcome, Opening, PlannedMachine, Stage, Step } from '../../co
 import { YES, no } from '../../core/kind.ts'
 import { denied, hasReceipt } from '../../core/machine-steps/guards.ts'
 import { machineToOpen } from '../../core/machine-steps/opening.ts'
-import { heldOrNot, inOrder } from '../../core/machine-steps/order.ts'
 import { addressOf, chosen, controlPlanesOf } from '../../core/machine-steps/target.ts'
 import { fewAtATime } from '../../core/machine-steps/turn.ts'
 import type { View } from '../../core/world.ts'
@@ -11,7 +10,7 @@ import { componentFacts, displayName } from '../../core/world.ts'
 import type { Component } from '../../ports/components.ts'
 import type { Result } from '../../ports/fault.ts'
 import { imageToSet } from './set-image.ts'
-import { STATIC_COMPONENTS, componentsNeed, componentsOf, isThere, specOf } from './view.ts'
+import { STATIC_COMPONENTS, componentsNeed, componentsOf, goingOver, isThere, specOf } from './view.ts'
 
 /** Every image comes to every machine before anything is changed: one that is missing then costs nothing. */
 
@@ -92,16 +91,17 @@ const preview = (view: View): PlannedMachine => {
 export const pullStage: Stage = {
   name: 'pull',
   summary: 'Every machine pulls the images that it will run, before anything is changed.',
-  orderNeeds: () => [{ what: 'nodes' }],
-  order: (_, world) => inOrder(world, world.machines).map(machine => heldOrNot(world, machine)),
+  ...goingOver({
+    machines: world => world.machines,
+    openNeeds: view => [
+      ...componentsNeed(view),
+      ...controlPlanesOf(view.world)
+        .slice(0, 1)
+        .map(m => ({ what: 'components', name: m.metadata.name }) as const),
+    ],
+    open,
+  }),
   turn: fewAtATime,
-  openNeeds: view => [
-    ...componentsNeed(view),
-    ...controlPlanesOf(view.world)
-      .slice(0, 1)
-      .map(m => ({ what: 'components', name: m.metadata.name }) as const),
-  ],
-  open,
   steps: [pull],
   abandon: [],
   preview,

@@ -4,8 +4,7 @@ import type { Answer, Opening, PlannedMachine, Stage, Step, Verdict } from '../.
 import { YES, no, unknown, wait } from '../../core/kind.ts'
 import { ms, openTargets } from '../../core/ledger.ts'
 import { both } from '../../core/machine-steps/guards.ts'
-import { inOrder } from '../../core/machine-steps/order.ts'
-import { addressOf, candidateOf, controlPlanesOf, nodeNameOf } from '../../core/machine-steps/target.ts'
+import { addressOf, controlPlanesOf, nodeNameOf } from '../../core/machine-steps/target.ts'
 import type { Need, View } from '../../core/world.ts'
 import { displayName, isKnown, lastWordsFacts } from '../../core/world.ts'
 import type { StaticComponent, StaticPodFacts, Waiting } from '../../ports/components.ts'
@@ -16,6 +15,7 @@ import {
   componentsOf,
   controlPlaneToOpen,
   etcdIsWell,
+  goingOver,
   imageBefore,
   podsOf,
   specOf,
@@ -180,11 +180,12 @@ const preview =
 export const staticPodStage = (component: StaticComponent): Stage => ({
   name: component,
   summary: `${component} of every control plane, one after the other.`,
-  orderNeeds: () => [{ what: 'nodes' }],
-  order: (_, world) => inOrder(world, controlPlanesOf(world)).map(candidateOf),
+  ...goingOver({
+    machines: controlPlanesOf,
+    openNeeds: view => [...componentsNeed(view), { what: 'controlPlane' }],
+    open: open(component),
+  }),
   turn: ({ operation }) => (openTargets(operation.status).length > 0 ? wait('another machine is open') : YES),
-  openNeeds: view => [...componentsNeed(view), { what: 'controlPlane' }],
-  open: open(component),
   steps: [
     setImage(component, {
       guard: guardOf(component),

@@ -1,12 +1,13 @@
 import type { z } from 'zod'
+import type { TalosMachine } from '../../api/talos-machine.ts'
 import type { TalosOperation } from '../../api/talos-operation.ts'
 import { imageVersion } from '../../core/component-image.ts'
-import type { Verdict } from '../../core/kind.ts'
+import type { Opening, Stage, Verdict } from '../../core/kind.ts'
 import { YES, blockOf, wait } from '../../core/kind.ts'
 import { asGuard, gate } from '../../core/machine-steps/etcd.ts'
 import { machineToOpen } from '../../core/machine-steps/opening.ts'
-import { heldBecause } from '../../core/machine-steps/order.ts'
-import { chosen, controlPlanesOf, machineOf } from '../../core/machine-steps/target.ts'
+import { heldBecause, inOrder } from '../../core/machine-steps/order.ts'
+import { candidateOf, chosen, controlPlanesOf, machineOf } from '../../core/machine-steps/target.ts'
 import { versionOrder } from '../../core/versions.ts'
 import type { Need, View, World } from '../../core/world.ts'
 import { componentFacts, controlPlaneFacts, displayName } from '../../core/world.ts'
@@ -74,3 +75,35 @@ export const controlPlaneToOpen = (view: View): ReturnType<typeof machineToOpen>
 /** `v1.35.1 -> v1.36.2`, of the images before and after. */
 export const versionsOf = (target: View['target']): string =>
   `${imageVersion(imageBefore({ target })) ?? imageBefore({ target })} -> ${imageVersion(wantedImage({ target })) ?? wantedImage({ target })}`
+
+/** What a stage goes over. */
+type Over = {
+  readonly machines: (world: World) => readonly TalosMachine[]
+  readonly openNeeds: (view: View) => readonly Need[]
+  readonly open: (view: View) => Opening
+}
+
+/** Machines to which nothing is to be done are skipped when the order is made, all at once, and not one write after the other. */
+export const goingOver = ({ machines, openNeeds, open }: Over): Pick<Stage, 'orderNeeds' | 'order' | 'openNeeds' | 'open'> => {
+  const viewOf = (operation: TalosOperation, world: World, machine: TalosMachine): View => ({
+    operation,
+    world,
+    target: { ...candidateOf(machine), phase: 'Pending' },
+  })
+  return {
+    orderNeeds: (operation, world) => [
+      { what: 'nodes' },
+      ...machines(world).flatMap((machine): readonly Need[] => [
+        { what: 'machine', name: machine.metadata.name },
+        ...openNeeds(viewOf(operation, world, machine)),
+      ]),
+    ],
+    order: (operation, world) =>
+      inOrder(world, machines(world)).map(machine => {
+        const opening = open(viewOf(operation, world, machine))
+        return { ...candidateOf(machine), ...('skip' in opening ? { skip: opening.skip } : {}) }
+      }),
+    openNeeds,
+    open,
+  }
+}

@@ -76,7 +76,6 @@ export const componentCalls = (site: Site, { call, long, applied }: ComponentCal
       if (machine.onDisk !== undefined)
         return failed('precondition', `${address}: setComponentImage: a configuration is staged or on trial there`)
       return applied(machine, address, 'setComponentImage', () => {
-        site.journal.write(machine.name, 'component-image', `${component} ${image}`)
         // Somebody may have written it meanwhile.
         setConfig(site, machine, withImageOf(machine.config, component, image))
       })
