@@ -23,33 +23,38 @@ type Root = { readonly node: Node; readonly source: string }
 /** The documents of a YAML text that say something. A problem never quotes the text, which may hold keys. */
 export const readText = (text: string): ReadText => {
   const lineCounter = new LineCounter()
-  const documents = parseAllDocuments(text, { schema: 'failsafe', prettyErrors: false, logLevel: 'error', lineCounter })
-  const roots: Root[] = []
-  const all = Array.isArray(documents) ? documents : []
-  for (const [index, document] of all.entries()) {
-    const [error] = document.errors
+  try {
+    const documents = parseAllDocuments(text, { schema: 'failsafe', prettyErrors: false, logLevel: 'error', lineCounter })
+    const all = Array.isArray(documents) ? documents : []
+    const error = all.flatMap(({ errors }) => errors)[0]
     if (error) return { ok: false, line: lineCounter.linePos(error.pos[0]).line, problem: yamlProblem(error.code) }
-    try {
-      // An alias of nothing, or of far too much, is only found here.
-      document.toJS({ maxAliasCount: 100 })
-    } catch {
-      return { ok: false, line: 1, problem: 'an alias in it stands for nothing, or for too much' }
+    return {
+      ok: true,
+      roots: all.flatMap((document, index) => rootOf(document, sourceOf(text, all[index - 1], document))),
+      lineOf: lineIn(lineCounter),
     }
-    const node = unfolded(document as Document, document.contents)
-    // The library gives the remarks at both ends to the document.
-    node.commentBefore = [document.commentBefore, node.commentBefore].filter(Boolean).join('\n') || null
-    node.comment = [node.comment, document.comment].filter(Boolean).join('\n') || null
-    if (isMapping(node) || isSaying(node)) roots.push({ node, source: sourceOf(text, all[index - 1], document) })
-  }
-  return {
-    ok: true,
-    roots,
-    lineOf: node => {
-      const offset = offsetOf(node)
-      return offset === undefined ? undefined : lineCounter.linePos(offset).line
-    },
+  } catch {
+    // Thrown by the library, too: for an alias of nothing or of far too much.
+    return { ok: false, line: 1, problem: 'it has aliases of nothing, of themselves or of too much, tags, or is nested too deep' }
   }
 }
+
+/** None for a document that says nothing. */
+const rootOf = (document: Document, source: string): readonly Root[] => {
+  document.toJS({ maxAliasCount: 100 })
+  const node = unfolded(document, document.contents)
+  // The library gives the remarks at both ends to the document.
+  node.commentBefore = [document.commentBefore, node.commentBefore].filter(Boolean).join('\n') || null
+  node.comment = [node.comment, document.comment].filter(Boolean).join('\n') || null
+  return isMapping(node) || isSaying(node) ? [{ node, source }] : []
+}
+
+const lineIn =
+  (lineCounter: LineCounter) =>
+  (node: unknown): number | undefined => {
+    const offset = offsetOf(node)
+    return offset === undefined ? undefined : lineCounter.linePos(offset).line
+  }
 
 const isSaying = (node: Node): boolean => !('value' in node) || textOf(node) !== ''
 

@@ -247,6 +247,38 @@ describe('a patch that is wrong says where and what would be right', () => {
   })
 })
 
+describe('documents of which the types are not known here', () => {
+  const PROXY = 'apiVersion: v1alpha1\nkind: KubeProxyConfig\nimage:   one # kept\nextraArgs:\n    a: b\n'
+  const on14 = (patch: string) => patchConfig(`${CONFIG}---\n${PROXY}`, named(patch), 'v1.14.0')
+
+  test('stay as they are beside what is patched', () => {
+    const result = on14('machine:\n  sysctls: {a: "1"}\n')
+    expect(result.ok && result.text.endsWith(`---\n${PROXY}`)).toBe(true)
+  })
+
+  test('are deleted, and things in them', () => {
+    expect(on14('apiVersion: v1alpha1\nkind: KubeProxyConfig\n$patch: delete\n')).toMatchObject({
+      ok: true,
+      text: expect.not.stringContaining('KubeProxyConfig') as string,
+    })
+  })
+
+  test('are not merged', () => {
+    expect(on14('apiVersion: v1alpha1\nkind: KubeProxyConfig\nimage: two\n')).toMatchObject({
+      ok: false,
+      faults: [{ code: 'cannotMerge', line: 1, document: 'KubeProxyConfig' }],
+    })
+  })
+
+  test('are replaced', () => {
+    const kind = 'apiVersion: v1alpha1\nkind: KubeProxyConfig\n'
+    expect(on14(`${kind}$patch: delete\n---\n${kind}image: two\n`)).toMatchObject({
+      ok: true,
+      text: expect.stringContaining(`---\n${kind}image: two\n`) as string,
+    })
+  })
+})
+
 describe('what may surprise is a warning', () => {
   test.each([
     ['no, for a text', 'machine:\n  sysctls: {a: no}\n', 'machine.sysctls.a: no without quotes is a text to Talos'],

@@ -1,4 +1,4 @@
-import { isAlias, isMap, isScalar, isSeq, Pair, Scalar, YAMLMap, YAMLSeq, type Document } from 'yaml'
+import { isAlias, isCollection, isMap, isScalar, isSeq, Pair, Scalar, YAMLMap, YAMLSeq, type Document } from 'yaml'
 
 /**
  * YAML as the library's nodes, read by its failsafe schema: every scalar is its text and stays as it was written, for `0644` and `no` mean
@@ -123,19 +123,27 @@ export const nodeOf = (value: unknown): Node => {
   return typeof value === 'string' ? text(value) : plain(String(value))
 }
 
-/** A document without anchors, aliases and merged keys: of each, what it stands for. */
-export const unfolded = (document: Document, node: unknown): Node => {
-  if (isAlias(node)) return unfolded(document, node.resolve(document))
-  if (isSeq(node)) return Object.assign(unanchored(node), { items: node.items.map(item => unfolded(document, item)) })
-  if (isMap(node)) return unfoldedMapping(document, node)
+/**
+ * A document without anchors, aliases and merged keys: of each, what it stands for. Throws where one stands for itself, and for a set or
+ * other collection that YAML has beside mappings and lists. `within` are the aliases that are being followed.
+ */
+export const unfolded = (document: Document, node: unknown, within: readonly unknown[] = []): Node => {
+  if (isAlias(node)) {
+    const target = node.resolve(document)
+    if (within.includes(target)) throw new Error('an alias stands for itself')
+    return unfolded(document, target, [...within, target])
+  }
+  if (isCollection(node) && node.tag !== undefined) throw new Error('a collection with a tag')
+  if (isSeq(node)) return Object.assign(unanchored(node), { items: node.items.map(item => unfolded(document, item, within)) })
+  if (isMap(node)) return unfoldedMapping(document, node, within)
   return isScalar(node) ? unanchored(node as Scalar<string>) : plain('')
 }
 
-const unfoldedMapping = (document: Document, node: YAMLMap): Mapping => {
+const unfoldedMapping = (document: Document, node: YAMLMap, within: readonly unknown[]): Mapping => {
   const merged: Node[] = []
   const mapping = Object.assign(unanchored(node), { items: [] as Pair[] })
   for (const pair of node.items) {
-    const value = unfolded(document, pair.value)
+    const value = unfolded(document, pair.value, within)
     const isMerge = isScalar(pair.key) && pair.key.type === Scalar.PLAIN && pair.key.value === '<<'
     if (!isMerge) mapping.items.push(new Pair(pair.key, value))
     else merged.push(...(isListing(value) ? itemsOf(value) : [value]))
