@@ -5,6 +5,7 @@ import type { TalosCluster, TalosClusterStatus } from '../api/talos-cluster.ts'
 import type { TalosMachine, TalosMachineStatus } from '../api/talos-machine.ts'
 import { peerHost } from '../core/etcd-members.ts'
 import { iso } from '../core/ledger.ts'
+import { heldOperation } from '../core/lock-claim.ts'
 import { ofRecorded } from '../core/recorded-machine.ts'
 import { sameValue } from '../core/same-value.ts'
 import { versionSpan } from '../core/versions.ts'
@@ -81,13 +82,14 @@ const sweepCordons = async (engine: Discoverer, cluster: TalosCluster, kube: Kub
   if (marked.length === 0) return
   const operations = await engine.home.operations(cluster.metadata.namespace)
   if (!operations.ok) return
-  // The list may be older than an operation that works already; the lock is read by itself, and who cordons holds it.
+  // The list may be older than an operation that works already; the lock and its holder are read by themselves, and who cordons holds it.
   const lock = await readLock(engine.home, cluster.metadata.namespace, cluster.metadata.name)
   if (!lock.ok) return
-  const isWorking = (uid: string | undefined): boolean => {
-    const operation = operations.value.find(o => o.metadata.uid === uid)
-    return operation ? !isFinished(operation.status.phase) : uid === lock.value?.annotations[ANNOTATION.holderUid]
-  }
+  const held = lock.value && heldOperation(lock.value.holder)
+  const holder = held && (await engine.home.operation(held))
+  if (holder && !holder.ok && holder.fault.kind !== 'notFound') return
+  const known = [...operations.value, ...(holder?.ok ? [holder.value] : [])]
+  const isWorking = (uid: string | undefined): boolean => known.some(o => o.metadata.uid === uid && !isFinished(o.status.phase))
   for (const node of marked) {
     if (isWorking(node.annotations[ANNOTATION.cordonedBy])) continue
     const lifted = await kube.uncordon(node)

@@ -28,7 +28,9 @@ export const oneAway: Checker = {
       if (ours.size === 0) return
       if (entry.what === 'locked') ours.delete(scene.world.machine(entry.machine))
       for (const [machine, state] of ours) {
-        if (scene.awaySince(machine) !== undefined) state.hasGone = true
+        // Wiped, and out of etcd: it is nobody's control plane any more.
+        if (machine.config === '' && scene.world.etcd.memberOf(machine) === undefined) ours.delete(machine)
+        else if (scene.awaySince(machine) !== undefined) state.hasGone = true
         else if (state.hasGone && machine.staticPods) ours.delete(machine)
       }
       const gone = [...ours].filter(([, { hasGone }]) => hasGone).map(([machine]) => machine.name)

@@ -262,11 +262,12 @@ export const etcd: Trouble<Stage> = {
         world.faults.of(machine).etcdNeverStarts = true
         return () => void (world.faults.of(machine).etcdNeverStarts = false)
       case 'has an alarm':
-        world.etcd.raiseAlarm(world.etcd.memberOf(machine)?.id ?? '', 'NOSPACE')
+      case 'disagrees': {
+        const member = world.etcd.memberOf(machine)
+        if (!member) return
+        world.etcd.raiseAlarm(member.id, what === 'disagrees' ? 'CORRUPT' : 'NOSPACE')
         return () => world.etcd.disarm()
-      case 'disagrees':
-        world.etcd.raiseAlarm(world.etcd.memberOf(machine)?.id ?? '', 'CORRUPT')
-        return () => world.etcd.disarm()
+      }
       case 'is full':
         world.etcd.fill()
         return () => {
