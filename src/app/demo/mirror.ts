@@ -1,7 +1,7 @@
 import { setTimeout as pause } from 'node:timers/promises'
 import type { ApiFault } from '../../adapters/kube/classify.ts'
 import type { KubeClient, KubeObject } from '../../adapters/kube/client.ts'
-import { at, text } from '../../adapters/kube/json.ts'
+import { at, list, text } from '../../adapters/kube/json.ts'
 import { startReflector } from '../../adapters/kube/reflector.ts'
 import type { Place, Resource } from '../../adapters/kube/resource.ts'
 import { RESOURCE } from '../../adapters/kube/resource.ts'
@@ -23,7 +23,7 @@ const TYPES: readonly Mirrored[] = [
   { ...RESOURCE.configMap, shelf: 'configmaps' },
   apps('deployments', 'Deployment'),
   apps('replicasets', 'ReplicaSet'),
-  apps('daemonsets', 'DaemonSet'),
+  { ...apps('daemonsets', 'DaemonSet'), shared: true },
   { ...RESOURCE.budget, shelf: 'poddisruptionbudgets.policy' },
   { ...RESOURCE.pod, shelf: 'pods', shared: true },
   { ...RESOURCE.volumeAttachment, shelf: 'volumeattachments.storage.k8s.io' },
@@ -92,6 +92,7 @@ export const startMirror = (world: World, client: KubeClient, failed: (error: un
     }
     const record = known ?? { uid: wanted.metadata.uid, status: undefined }
     written.set(key, record)
+    if (type.kind === 'DaemonSet' && found) takeImages(type, wanted, found)
     const fault =
       type.kind === 'Pod' && found
         ? await agreeOnPod(type, place, wanted, found)
@@ -100,6 +101,15 @@ export const startMirror = (world: World, client: KubeClient, failed: (error: un
           : undefined
     if (fault) return fault
     return agreeOnStatus(type, place, wanted, found, record)
+  }
+
+  /** Whoever applied Talos' manifests did so at the server. */
+  const takeImages = (type: Mirrored, wanted: WorldObject, found: KubeObject): void => {
+    const template = (wanted['spec'] as { template: { spec: object } }).template
+    const containers = imagesOf(found).map(([name, image]) => ({ name, image }))
+    if (same(imagesOf(wanted), imagesOf(found))) return
+    const spec = { ...(wanted['spec'] as object), template: { ...template, spec: { ...template.spec, containers } } }
+    store.update(type.shelf, { ...wanted, spec })
   }
 
   const agreeOnPod = async (type: Mirrored, place: Place, wanted: WorldObject, found: KubeObject): Promise<ApiFault | undefined> => {
@@ -134,7 +144,12 @@ export const startMirror = (world: World, client: KubeClient, failed: (error: un
   ): Promise<ApiFault | undefined> => {
     if (wanted['status'] === undefined || type.kind === 'Namespace') return undefined
     // The server itself counts a budget's evictions; what the world counted then takes their place.
-    const status = type.kind === 'PodDisruptionBudget' ? budgetStatus(wanted, found) : wanted['status']
+    const status =
+      type.kind === 'PodDisruptionBudget'
+        ? budgetStatus(wanted, found)
+        : type.kind === 'DaemonSet'
+          ? daemonStatus(wanted, found)
+          : wanted['status']
     if (same(record.status, status) && !isSpent(type, status, found)) return undefined
     const patched = await client.patch(type, { ...place, subresource: 'status' }, { status })
     if (!patched.ok) return patched.fault.kind === 'notFound' ? undefined : patched.fault
@@ -197,6 +212,17 @@ const draftOf = (object: WorldObject): KubeObject => {
 /** An eviction at the server took from the budget, and the world has counted anew since: to the same number, perhaps. */
 const isSpent = (type: Mirrored, status: unknown, found: KubeObject | undefined): boolean =>
   type.kind === 'PodDisruptionBudget' && at(found, 'status', 'disruptionsAllowed') !== at(status, 'disruptionsAllowed')
+
+const imagesOf = (object: unknown): readonly (readonly [name: string, image: string])[] =>
+  list(at(object, 'spec', 'template', 'spec', 'containers')).map(one => [text(at(one, 'name')), text(at(one, 'image'))] as const)
+
+/** Both sides count generations by themselves: what the world's controller has seen is what the server has now, or what was before. */
+const daemonStatus = (wanted: WorldObject, found: KubeObject | undefined): object => {
+  const status = wanted['status'] as { observedGeneration?: number }
+  const generation = Number(at(found, 'metadata', 'generation') ?? 1)
+  const isSeen = (status.observedGeneration ?? 0) >= wanted.metadata.generation && (!found || same(imagesOf(wanted), imagesOf(found)))
+  return { ...status, observedGeneration: isSeen ? generation : generation - 1 }
+}
 
 const budgetStatus = (wanted: WorldObject, found: KubeObject | undefined): object => ({
   ...(wanted['status'] as object),
