@@ -105,8 +105,18 @@ const drawNode: Draw = (random, shape) => {
   }
 }
 
+/** A patch further, which every Talos takes that takes the one before; or something else. */
+const drawKubernetes: Draw = (random, shape) => {
+  const [, minor = '', patch = ''] = /^v1\.(\d+)\.(\d+)$/.exec(shape.kubernetes) ?? []
+  const isOdd = random.chance(0.4)
+  const next = `v1.${minor}.${Number(patch) + 1}`
+  const version = isOdd ? random.pick([next, `v1.${Number(minor) + 1}.0`, `v1.${Number(minor) - 1}.9`, shape.kubernetes]) : next
+  const kubernetes = { version, drain: random.pick(['never', 'minor', 'always']) }
+  return { spec: { kind: 'kubernetes', ...envelope(random, shape), ...(isOdd ? seldom(random) : {}), kubernetes }, mayBeRefused: isOdd }
+}
+
 /** What an operation of each kind asks for. */
-const draws: Readonly<Record<string, Draw>> = { talos: drawTalos, node: drawNode }
+const draws: Readonly<Record<string, Draw>> = { talos: drawTalos, node: drawNode, kubernetes: drawKubernetes }
 
 /** The kinds that storms know how to ask for. */
 export const stormKinds: readonly string[] = Object.keys(draws)
