@@ -490,4 +490,43 @@ export const sabotages: readonly Sabotage[] = [
     caughtBy: 'plans-only-read',
     isPlanned: true,
   },
+  {
+    name: 'kubelets-before-api-servers',
+    file: 'src/kinds/kubernetes/kubernetes.ts',
+    find: '[pullStage, ...STATIC_COMPONENTS.map(staticPodStage), kubeProxyStage, kubeletStage, manifestsStage]',
+    replace: '[pullStage, kubeletStage, ...STATIC_COMPONENTS.map(staticPodStage), kubeProxyStage, manifestsStage]',
+    also: [
+      {
+        file: 'src/kinds/kubernetes/view.ts',
+        find: 'if ((versionOrder(runs, version) ?? -1) < 0) return',
+        replace: 'if ((versionOrder(runs, version) ?? -1) < -9) return',
+      },
+    ],
+    caughtBy: 'nothing-is-newer-than-an-api-server',
+    spec: { kind: 'kubernetes', kubernetes: { version: 'v1.36.3' } },
+  },
+  {
+    name: 'static-pod-done-when-written',
+    file: 'src/kinds/kubernetes/static-pods.ts',
+    find: 'return broken ? failureOf(view, component, broken) : runsAsWanted(view, component, wantedImage(view))',
+    replace: 'return broken ? failureOf(view, component, broken) : YES',
+    also: [
+      {
+        file: 'src/kinds/kubernetes/static-pods.ts',
+        find: '  stableMs: ({ world }) => STEADY_POLLS * world.timing.pollMs,\n',
+        replace: '',
+      },
+    ],
+    caughtBy: 'one-static-pod-at-a-time',
+    spec: { kind: 'kubernetes', kubernetes: { version: 'v1.36.3' } },
+  },
+  {
+    name: 'leave-the-schedulers',
+    file: 'src/kinds/kubernetes/kubernetes.ts',
+    find: '...STATIC_COMPONENTS.map(staticPodStage)',
+    replace: '...STATIC_COMPONENTS.slice(0, 2).map(staticPodStage)',
+    also: [{ file: 'src/kinds/kubernetes/manifests.ts', find: 'if (left.length > 0) return', replace: 'if (left.length > 99) return' }],
+    caughtBy: 'all-have-the-version',
+    spec: { kind: 'kubernetes', kubernetes: { version: 'v1.36.3' } },
+  },
 ]

@@ -20,6 +20,7 @@ import {
   othersServe,
   outageIsAcknowledged,
 } from './control-planes.ts'
+import { allHaveTheVersion, nothingIsNewer, oneComponentAway } from './components.ts'
 import { fairWeatherEnd, lockIsFree } from './end.ts'
 import { lockIsNotStolen } from './lock.ts'
 import { waitsForNoEvent } from './looks.ts'
@@ -72,6 +73,9 @@ export const checkers: readonly Checker[] = [
   goneLeavesNothing,
   lockIsNotStolen,
   resetAsRecorded,
+  nothingIsNewer,
+  oneComponentAway,
+  allHaveTheVersion,
   pathIsLegal,
   snapshotIsTold,
   waitsForNoEvent,

@@ -1,0 +1,62 @@
+import { imageVersion } from '../../core/component-image.ts'
+import { versionOrder } from '../../core/versions.ts'
+import type { Machine } from '../../world/machine.ts'
+import type { Checker } from '../checker.ts'
+
+/** The programs of Kubernetes: which may be newer than which, how many may be away, and what done means. */
+
+const versionOf = (machine: Machine): string => imageVersion(machine.pods.get('kube-apiserver')?.image ?? '') ?? ''
+
+export const nothingIsNewer: Checker = {
+  name: 'nothing-is-newer-than-an-api-server',
+  rule: 'I9',
+  kinds: ['kubernetes'],
+  post: (scene, object) =>
+    scene.onEntry(({ what, machine, detail }, isByHand) => {
+      const [component = '', image = ''] = detail.split(' ')
+      if (what !== 'component-image' || isByHand || component === 'kube-apiserver') return
+      const older = scene.world.machines.filter(
+        m => m.role === 'controlplane' && m.pods.size > 0 && (versionOrder(versionOf(m), imageVersion(image) ?? '') ?? 0) < 0,
+      )
+      if (older.length > 0) object(`${component} of ${machine} becomes newer than kube-apiserver of ${older.map(m => m.name).join(', ')}`)
+    }),
+}
+
+/** Also that of a machine that went down meanwhile is no longer waited for by its old name. */
+export const oneComponentAway: Checker = {
+  name: 'one-static-pod-at-a-time',
+  rule: 'I1',
+  kinds: ['kubernetes'],
+  post: (scene, object) => {
+    const away = new Map<string, { readonly machine: string; readonly component: string }>()
+    scene.onEntry(({ what, machine, detail }, isByHand) => {
+      const [component = ''] = detail.split(' ')
+      if (what === 'down') for (const [key, one] of away) if (one.machine === machine) away.delete(key)
+      if (what === 'static-pod') away.delete(`${machine} ${component}`)
+      if (what !== 'component-image' || isByHand || component === 'kubelet' || component === 'kube-proxy') return
+      const others = [...away.values()].filter(one => one.component === component && one.machine !== machine)
+      if (others.length > 0)
+        object(`${component} of ${machine} is replaced, and that of ${others.map(one => one.machine).join(', ')} is not there yet`)
+      away.set(`${machine} ${component}`, { machine, component })
+    })
+  },
+}
+
+/** What somebody did to a machine in the last minutes is not to be laid at its door. */
+const LATELY_MS = 600_000
+
+export const allHaveTheVersion: Checker = {
+  name: 'all-have-the-version',
+  rule: 'I6',
+  kinds: ['kubernetes'],
+  post: (scene, object) =>
+    scene.onOperation(({ before, after }) => {
+      if (after?.spec.kind !== 'kubernetes' || after.status.phase !== 'Completed' || before?.status.phase === 'Completed') return
+      const { version } = after.spec['kubernetes'] as { version: string }
+      for (const machine of scene.world.machines) {
+        if (machine.config === '' || scene.stage.touchedAt(machine) > scene.now() - LATELY_MS) continue
+        for (const [component, { image }] of machine.pods)
+          if (imageVersion(image) !== version) object(`completed, and ${component} of ${machine.name} is ${image}`)
+      }
+    }),
+}
