@@ -34,6 +34,11 @@ const picked: readonly Picked[] = [
   ['an admission plugin is deleted', plugin({ name: 'PodSecurity', ...gone })],
   ['a scalar of another sort in an embedded object', plugin({ name: 'PodSecurity', configuration: { defaults: { enforce: 5 } } })],
   [
+    'zeros in an embedded object',
+    plugin({ name: 'A', configuration: { a: 'x', b: 5, c: true, d: 1.5 } }),
+    plugin({ name: 'A', configuration: { a: '', b: 0, c: false, d: 2.5 } }),
+  ],
+  [
     'authorizers are appended',
     apiServer({ authorizationConfig: [{ type: 'Webhook', name: 'a', webhook: { timeout: '3s' } }] }),
     apiServer({ authorizationConfig: [{ type: 'Webhook', name: 'a', webhook: { timeout: '5s' } }] }),
