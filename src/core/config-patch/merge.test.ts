@@ -21,6 +21,7 @@ const apiServer = (inner: object): object => ({ cluster: { apiServer: inner } })
 const plugin = (configuration: object): object => apiServer({ admissionControl: [{ name: 'A', configuration }] })
 const endpoint = (address: string): object => ({ cluster: { controlPlane: { endpoint: address } } })
 const volume = (provisioning: object): object => ({ apiVersion: 'v1alpha1', kind: 'VolumeConfig', name: 'EPHEMERAL', provisioning })
+const firewall = (ingress: string): object => ({ apiVersion: 'v1alpha1', kind: 'NetworkDefaultActionConfig', ingress })
 const zswap = (inner: object): object => ({ apiVersion: 'v1alpha1', kind: 'ZswapConfig', ...inner })
 const images = (...rules: object[]): object => ({ apiVersion: 'v1alpha1', kind: 'ImageVerificationConfig', rules })
 
@@ -89,6 +90,7 @@ test.each<readonly [string, object, object, object]>([
     images({ image: 'a', skip: true }, { image: 'b' }, { image: 'b' }),
     images({ image: 'a', skip: true }, { image: 'b' }, { image: 'b' }),
   ],
+  ['the first of some words does not override', firewall('block'), firewall('accept'), firewall('block')],
   ['an address by its parts', endpoint('https://a:1/x'), endpoint('http://b'), endpoint('http://b/x')],
   ['bytes win over a share', volume({ maxSize: '1GiB' }), volume({ maxSize: '50%' }), volume({ maxSize: '1GiB' })],
   [
@@ -107,18 +109,21 @@ test.each<readonly [string, object, object, object]>([
   expect(after(config, patch)).toEqual(wanted)
 })
 
-test('in one patch, the main document comes first and its deletions before all', () => {
-  const [link, deletion] = [{ apiVersion: 'v1alpha1', kind: 'LinkConfig', name: 'a' }, machine({ sysctls: { a: gone } })]
-  const text = [link, machine({ sysctls: { a: '2' } })].map(document => stringify(document)).join('---\n')
-  const result = patchConfig(
-    stringify(machine({ sysctls: { a: '1' } })),
-    [
-      { name: 'p', text: stringify(deletion) },
-      { name: 'q', text },
-    ],
-    'v1.13.9',
-  )
-  expect(result.ok && result.text).toBe('machine:\n  sysctls:\n    a: "2"\n---\napiVersion: v1alpha1\nkind: LinkConfig\nname: a\n')
+test('in one patch, what is deleted in the main document goes before anything is merged into it', () => {
+  const text = [machine({ sysctls: { a: '2' } }), machine({ sysctls: { a: gone } })].map(document => stringify(document)).join('---\n')
+  const result = patchConfig(stringify(machine({ sysctls: { a: '1' } })), [{ name: 'p', text }], 'v1.13.9')
+  expect(result.ok && result.text).toBe('machine:\n  sysctls:\n    a: "2"\n')
+})
+
+test('operations on lists: in front, behind, instead', () => {
+  const text = JSON.stringify([
+    { op: 'add', path: '/machine/certSANs/0', value: 'front' },
+    { op: 'add', path: '/machine/certSANs/-', value: 'behind' },
+    { op: 'replace', path: '/machine/certSANs/1', value: 'instead' },
+    { op: 'move', from: '/machine/certSANs/0', path: '/machine/certSANs/2' },
+  ])
+  const result = patchConfig('machine:\n  certSANs: [a]\n', [{ name: 'p', text }], 'v1.13.9')
+  expect(result.ok && result.text).toBe('machine:\n  certSANs: [instead, behind, front]\n')
 })
 
 test('an embedded object keeps the sorts of its values', () => {

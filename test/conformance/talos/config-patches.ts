@@ -126,6 +126,11 @@ const picked: readonly Picked[] = [
     'comments and styles',
     '# first\nmachine: # second\n  nodeLabels: {a: "b", c: \'d\'} # third\n  # fourth\n  files:\n    - content: |\n        one\n          two\n      path: >-\n        /a\n        b\n',
   ],
+  [
+    'a deletion after a value of the same',
+    { machine: { sysctls: { a: '1' } } },
+    `${stringify({ machine: { sysctls: { a: '2' } } })}---\n${stringify({ machine: { sysctls: { a: gone } } })}`,
+  ],
   ['an empty patch', '{}'],
   ['nothing but a version', 'version: v1alpha1\n'],
   ['a new document', named('VLANConfig', 'eth0.5', { vlanID: 5, parent: 'eth0', up: true })],
