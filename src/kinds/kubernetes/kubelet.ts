@@ -46,8 +46,10 @@ const runsAsWanted = (view: View, image: string): Answer => {
   }
   if (state !== 'Running' || health !== 'healthy')
     return no(`its kubelet is ${state === 'Running' ? `running, and ${health}` : state}${says}`)
-  const { running } = components.value.kubelet
-  if (running !== undefined && running !== image) return no(`its kubelet still runs ${running}`)
+  const { running = '' } = components.value.kubelet
+  // By whatever name the runtime has it.
+  const runs = imageVersion(running)
+  if (runs !== undefined && runs !== imageVersion(image)) return no(`its kubelet still runs ${running}`)
   // Without a Node there is only the later start to go by.
   if (facts.value.nodename === '')
     return startedAt !== undefined && String(startedAt) !== chosen(view.target, 'startedAt')
