@@ -112,17 +112,27 @@ export const queued = (
     : told(next, now, `waits for the cluster lock, held by ${lock.holder}`)
 }
 
-/** It waits before its start for a time that was asked for. */
-export const held = (status: OperationStatus, since: number, message: string, until: number | undefined): OperationStatus => ({
+/** It waits before its start, or between two stages, for something that is none of a machine's. */
+export const held = (
+  status: OperationStatus,
+  since: number,
+  message: string,
+  until: number | undefined,
+  phase: 'Pending' | 'Running' = 'Pending',
+): OperationStatus => ({
   ...without(status, 'failureReason'),
-  phase: 'Pending',
+  phase,
   message: long(message),
   waiting: {
     for: short(message),
-    since: status.waiting?.for === short(message) ? status.waiting.since : iso(since),
+    since: iso(waitingSince(status, since, message)),
     ...(until === undefined ? {} : { until: iso(until) }),
   },
 })
+
+/** Since when it has been waiting for this very thing; now, where it has not. */
+export const waitingSince = ({ waiting }: OperationStatus, now: number, message: string): number =>
+  waiting?.for === short(message) ? ms(waiting.since) : now
 
 export const pausedByOperator = (status: OperationStatus, now: number, message: string, keepsLock: boolean): OperationStatus => {
   const next = keepsLock ? status : without(status, 'lock')

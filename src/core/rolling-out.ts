@@ -126,10 +126,26 @@ const finish = (kind: Kind, stage: Stage, operation: TalosOperation, world: Worl
   return record(operation, ledger.completed(operation.status, world.now, message), { type: 'Normal', reason: 'Completed', message })
 }
 
-/** The order of a stage's machines is chosen and frozen. */
-export const begin = (stage: Stage, operation: TalosOperation, world: World, event?: Told): Decision =>
-  look(world, stage.orderNeeds(operation, world)) ??
-  record(operation, ledger.planned(operation.status, world.now, stage.name, stage.order(operation, world)), event)
+/** How long nothing may be known of a machine that a stage could go over. */
+const UNKNOWN_LIMIT_MS = 15 * 60_000
+
+/** The order of a stage's machines is chosen and frozen. A stage without any is none that is done: their TalosMachines were deleted, and are found again. */
+export const begin = (stage: Stage, operation: TalosOperation, world: World, event?: Told): Decision => {
+  const missing = look(world, stage.orderNeeds(operation, world))
+  if (missing) return missing
+  const order = stage.order(operation, world)
+  if (order.length > 0) return record(operation, ledger.planned(operation.status, world.now, stage.name, order), event)
+  const message = `There is no TalosMachine that ${stage.name} could be done to; they are looked for again`
+  const until = ledger.waitingSince(operation.status, world.now, message) + UNKNOWN_LIMIT_MS
+  if (world.now < until)
+    return { do: 'wait', status: ledger.held(operation.status, world.now, message, until, 'Running'), forMs: world.timing.pollMs }
+  const told = `${message} (for ${formatDuration(UNKNOWN_LIMIT_MS)})`
+  return record(operation, ledger.failed(operation.status, world.now, undefined, 'MachineUnreachable', told), {
+    type: 'Warning',
+    reason: 'MachineUnreachable',
+    message: told,
+  })
+}
 
 const doneIn = ({ status }: TalosOperation): string => {
   const { stage, stages = [], progress } = status

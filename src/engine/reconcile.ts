@@ -354,6 +354,12 @@ const impossible = async (engine: Reconciler, operation: TalosOperation, kind: K
   engine.longActs.cancel(operation.metadata.uid)
   engine.watches.forget(operation.metadata)
   const decision = decideBlindly(operation, refusal, engine.clock.now())
+  // It does nothing any more, so others need not wait for it: the cluster may be another one when it is there again.
+  if (decision.do === 'rest' && decision.forMs === undefined) {
+    const lock = await readLock(engine.home, namespace, operation.spec.clusterRef.name)
+    if (lock.ok && lock.value && isHeldBy(lock.value, operation))
+      return after(engine, operation, 'releasing the cluster lock', await releaseLock(engine.home, engine.clock, lock.value))
+  }
   return perform(engine, operation, undefined, decision)
 }
 

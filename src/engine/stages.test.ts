@@ -131,3 +131,48 @@ describe('stages', () => {
     ])
   })
 })
+
+describe('a stage that knows no machine', () => {
+  const picky: Kind = kind({
+    ...waves,
+    stages: [
+      {
+        ...touching('only', undefined),
+        order: (operation, world) =>
+          touching('only', undefined)
+            .order(operation, world)
+            .filter(({ name }) => world.machines.some(m => m.metadata.name === name && m.metadata.labels['picked'] === 'yes')),
+      },
+    ],
+  })
+  const begun = async () => {
+    const story = createStory({ kinds: [picky], controlPlanes: 1, workers: 0, homeOutside: true })
+    story.start()
+    const machines = () => story.world.store.list(ICHOR.machines).items
+    await story.until('the machine is known', () => machines().some(m => 'status' in m))
+    story.create({ name: 'w', spec: { kind: 'waves', waves: {} } })
+    const status = (): OperationStatus => story.operation('w')?.status ?? {}
+    await story.until('it waits', () => status().waiting !== undefined)
+    return { story, status, machines }
+  }
+
+  it('is not done: it waits, and goes on when there is one', async () => {
+    const { story, status, machines } = await begun()
+    expect(status()).toMatchObject({
+      phase: 'Running',
+      message: 'There is no TalosMachine that only could be done to; they are looked for again',
+    })
+    const [machine] = machines()
+    if (!machine) throw new Error('there is no machine')
+    story.world.store.update(ICHOR.machines, { ...machine, metadata: { ...machine.metadata, labels: { picked: 'yes' } } })
+    await story.until('it is done', () => status().phase === 'Completed')
+    expect(status().progress).toMatchObject({ done: 1 })
+  })
+
+  it('stops after a quarter of an hour', async () => {
+    const { story, status } = await begun()
+    await story.until('it stops', () => status().phase === 'Paused')
+    expect(status()).toMatchObject({ failureReason: 'MachineUnreachable' })
+    expect(status().message).toContain('(for 15m)')
+  })
+})

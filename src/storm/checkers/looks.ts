@@ -1,3 +1,4 @@
+import { isFinished } from '../../api/phases.ts'
 import { isStopped, openTargets } from '../../core/ledger.ts'
 import { RESOURCE } from '../../world/objects.ts'
 import type { Checker } from '../checker.ts'
@@ -29,7 +30,7 @@ export const waitsForNoEvent: Checker = {
       const isSteady = leads.client === client && now - leads.until < STEADY_MS
       leads = { client, since: isSteady ? leads.since : now, until: now }
       for (const { metadata, status } of scene.stage.operations()) {
-        if (openTargets(status).length === 0 || isStopped(status)) continue
+        if (openTargets(status).length === 0 || isStopped(status) || isFinished(status.phase)) continue
         const since = Math.max(readAt.get(`${NAMESPACE}/${metadata.name}`) ?? 0, leads.since)
         if (now - since > LONGEST_MS) object(`${metadata.name} is in the middle of something, and was not looked at for ${now - since} ms`)
       }
