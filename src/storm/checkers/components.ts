@@ -31,7 +31,8 @@ export const oneComponentAway: Checker = {
     const away = new Map<string, { readonly machine: string; readonly component: string }>()
     scene.onEntry(({ what, machine, detail }, isByHand) => {
       const [component = ''] = detail.split(' ')
-      if (what === 'down') for (const [key, one] of away) if (one.machine === machine) away.delete(key)
+      // Those that stopped all at once start all at once, and are not named.
+      if (what === 'down' || what === 'static-pods') for (const [key, one] of away) if (one.machine === machine) away.delete(key)
       if (what === 'static-pod') away.delete(`${machine} ${component}`)
       if (what !== 'component-image' || isByHand || component === 'kubelet' || component === 'kube-proxy') return
       const others = [...away.values()].filter(one => one.component === component && one.machine !== machine)
