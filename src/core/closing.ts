@@ -50,7 +50,8 @@ const givenBack = (stage: Stage, operation: TalosOperation, world: World): Decis
   return undefined
 }
 
-const abandon = (stage: Stage, view: View): Decision | undefined => {
+/** What we took from a machine is given back, where it is healthy. */
+export const abandon = (stage: Stage, view: View): Decision | undefined => {
   const { operation, target, world } = view
   for (const step of stage.abandon) {
     const missing = look(world, step.needs?.(view) ?? [])

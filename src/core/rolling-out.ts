@@ -2,6 +2,7 @@ import type { TalosOperation } from '../api/talos-operation.ts'
 import type { Reason } from '../api/reasons.ts'
 import { formatDuration } from '../api/duration.ts'
 import { advance, failure, targetNeeds } from './advance.ts'
+import { abandon } from './closing.ts'
 import type { Decision, Told } from './decision.ts'
 import { LONGEST_REST_MS, hasFinalizer, isUntouched, look, record } from './decision.ts'
 import { gateNeeds, gatesNow } from './health-gates.ts'
@@ -93,7 +94,9 @@ const openNext = (stage: Stage, operation: TalosOperation, world: World): Decisi
   const running = world.running.find(r => r.target === target.name)
   if (running) return { do: 'cancel-act', target: target.name, step: running.step }
   const opening = stage.open(view)
-  if ('skip' in opening) return record(operation, ledger.closed(operation.status, world.now, target.name, 'Skipped', opening.skip))
+  // It may have been open before, and cordoned by us.
+  if ('skip' in opening)
+    return abandon(stage, view) ?? record(operation, ledger.closed(operation.status, world.now, target.name, 'Skipped', opening.skip))
   if ('wait' in opening) return holdFor(opening.reason, `${displayName(target)}: ${opening.wait}`)
   if ('fail' in opening) return failure(view, opening.fail.reason, opening.fail.message)
   const facts = machineFacts(world, target.name)

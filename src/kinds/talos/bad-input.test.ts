@@ -56,6 +56,11 @@ const rows: Readonly<Record<string, Row>> = {
     spec: { talos: { version: 'v1.12.5' } },
     refused: { KubernetesSkew: /1\.36/ },
   },
+  'machines in container mode': {
+    cluster: { platform: 'container' },
+    spec: { talos },
+    refused: { ContainerMode: /container mode on cp-1, .*wk-2, where it upgrades nothing/ },
+  },
   'an image with tag and digest': {
     spec: { talos: { ...talos, image: `ghcr.io/siderolabs/installer:v1.13.9@sha256:${'0'.repeat(64)}` } },
     refused: { ImageInvalid: /both a tag and a digest; name one of them/ },

@@ -39,6 +39,7 @@ export const checks = (operation: TalosOperation, world: World): Checked => {
     ...registration(operation, world),
     ...unanswered(world, world.machines),
     ...(nodes.ok ? identity(world, known, nodes.value) : [nodesRefusal(nodes.fault)]),
+    ...containers(mine),
     ...direction(mine, spec.version),
     ...images(operation, world, mine),
     ...health(mine),
@@ -95,6 +96,20 @@ const direction = (mine: readonly Known[], version: string): readonly Refusal[] 
           ),
         ]
       : []),
+  ]
+}
+
+/** Talos in a container has no disk: it answers every upgrade with a refusal. */
+const containers = (mine: readonly Known[]): readonly Refusal[] => {
+  const [first, ...others] = mine.filter(k => k.facts.platform === 'container')
+  if (!first) return []
+  const names = [first, ...others].map(k => k.name).join(', ')
+  return [
+    refuse(
+      'ContainerMode',
+      `Talos runs in container mode on ${names}, where it upgrades nothing: start other images.`,
+      first.machine.metadata.name,
+    ),
   ]
 }
 
