@@ -195,6 +195,11 @@ describe('the quota of workers', () => {
     }))
   it('a machine outside Kubernetes counts by itself', () =>
     expect(workerQuota({ workers: [{ name: 'wk-1', running: true }], nodes: [], open: [], maxUnavailable: 1 }).free).toBe(1))
+  it('counts two TalosMachines of one Node as one worker, so that a share is not a share of more than there is', () => {
+    const replaced = { ...worker('wk-2-new'), node: 'wk-2' }
+    expect(quota([...all, replaced], [], [], '50%').limit).toBe(1)
+    expect(quota([...all, worker('wk-4')], [], [], '50%').limit).toBe(2)
+  })
   it('lets an unready worker be upgraded, which may be its cure (siderolabs/omni#893)', () => {
     expect(quota(all, ['wk-2', 'wk-3'], []).mayOpen('wk-3')).toBe(true)
     expect(quota(all, ['wk-2', 'wk-3'], ['wk-2']).mayOpen('wk-3')).toBe(false)

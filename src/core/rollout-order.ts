@@ -144,7 +144,9 @@ export const workerQuota = (input: {
   const unready = input.workers
     .filter(w => !open.has(w.name) && !(w.running && (w.node === undefined || ready.get(w.node) === true)))
     .map(w => w.name)
-  const limit = allowedUnavailable(input.maxUnavailable, input.workers.length)
+  // One that was replaced is known twice for a while, and takes no more away than one.
+  const machines = new Set(input.workers.map(w => w.node?.toLowerCase() ?? w.name))
+  const limit = allowedUnavailable(input.maxUnavailable, machines.size)
   const free = Math.max(0, limit - open.size - unready.length)
   const away = new Set(unready)
   return { limit, unready, free, mayOpen: name => workers.has(name) && !open.has(name) && (away.has(name) ? open.size < limit : free > 0) }
