@@ -271,9 +271,9 @@ describe('what the API server refuses', () => {
   })
 
   it('a block of a kind that this Ichor does not have, as kubectl sends it', async () => {
-    const said = await bench.createStrictly(NAMESPACE, 'wrong', upgradeTo({ version: 'v1.13.9' }, { kubernetes: { version: 'v1.36.0' } }))
+    const said = await bench.createStrictly(NAMESPACE, 'wrong', upgradeTo({ version: 'v1.13.9' }, { rotation: { of: 'talos' } }))
     expect(said).toBe(
-      'TalosOperation in version "v1alpha1" cannot be handled as a TalosOperation: strict decoding error: unknown field "spec.kubernetes"',
+      'TalosOperation in version "v1alpha1" cannot be handled as a TalosOperation: strict decoding error: unknown field "spec.rotation"',
     )
     expect(await created()).toBe(0)
     expect(bench.traces()).toEqual([])
