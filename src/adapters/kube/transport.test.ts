@@ -190,6 +190,52 @@ describe('a call', () => {
   })
 })
 
+describe('a refusal that says when to come back', () => {
+  // The words of a real kube-apiserver in its first seconds (notfoundhandler of k8s.io/apiserver).
+  const starting = 'the request has been made before all known HTTP paths have been installed, please try again'
+  const notYet = (times: number): Answering => {
+    let left = times
+    return (asked, response) =>
+      left-- > 0 ? status(response, 503, 'ServiceUnavailable', starting, { retryAfterSeconds: 5 }) : fine(asked, response)
+  }
+
+  it('is waited for by who has patience, also to write', async () => {
+    const clock = fakeClock()
+    const server = await start(notYet(2))
+    const answer = open(server.config(), { clock, patienceMs: 12_000 }).send(put)
+    for (const times of [1, 2]) {
+      await vi.waitFor(() => expect(server.asked).toHaveLength(times))
+      await vi.waitFor(() => expect(clock.waits()).toEqual([5000]))
+      clock.advance(5000)
+    }
+    expect(await answer).toEqual({ ok: true, value: { asked: { a: 'ü' } } })
+    expect(server.asked).toHaveLength(3)
+  })
+
+  it('is told once patience would end before that', async () => {
+    const clock = fakeClock()
+    const server = await start(notYet(3))
+    const answer = open(server.config(), { clock, patienceMs: 6000 }).send(get)
+    await vi.waitFor(() => expect(clock.waits()).toEqual([5000]))
+    clock.advance(5000)
+    expect(await answer).toMatchObject({ ok: false, fault: { kind: 'busy', retryAfterMs: 5000, sentence: starting } })
+    expect(server.asked).toHaveLength(2)
+  })
+
+  it('is told at once to who has a queue of their own, and to who takes the call back', async () => {
+    const server = await start(notYet(3))
+    expect(await open(server.config()).send(get)).toMatchObject({ ok: false, fault: { retryAfterMs: 5000 } })
+    const clock = fakeClock()
+    const stop = new AbortController()
+    const answer = open(server.config(), { clock, patienceMs: 60_000 }).send({ ...get, signal: stop.signal })
+    await vi.waitFor(() => expect(clock.waits()).toEqual([5000]))
+    stop.abort()
+    expect(await answer).toMatchObject({ ok: false, fault: { kind: 'cancelled' } })
+    expect(server.asked).toHaveLength(2)
+    expect(clock.waits()).toEqual([])
+  })
+})
+
 describe('a stream', () => {
   const watch: Call = { ...get, verb: 'watch' }
 

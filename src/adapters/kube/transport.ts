@@ -38,6 +38,11 @@ export type TransportOptions = {
   /** For calls that name none. */
   readonly deadlineMs?: number
   readonly maxSockets?: number
+  /**
+   * For so long it asks again where the server refuses and says when to come back, as one does that is only starting (429 or 503 with Retry-After).
+   * Without it that is told at once, for those who have a queue of their own.
+   */
+  readonly patienceMs?: number
   /** HTTPS_PROXY, NO_PROXY and their like; a `proxy-url` of the kubeconfig wins. */
   readonly env?: Readonly<Record<string, string | undefined>>
 }
@@ -46,7 +51,7 @@ export type TransportOptions = {
 export type Transport = {
   /** `10.0.0.1:6443`, for messages. */
   readonly peer: string
-  /** The body of a 2xx answer, parsed; text where it is no JSON. */
+  /** The body of a 2xx answer, parsed; text where it is no JSON. Asks again for `patienceMs`. */
   readonly send: (call: Call) => Promise<ApiResult<unknown>>
   /**
    * An answer that goes on, line by line. `opened` when its head is there. Ends with ok when the server ended it, with `cancelled` when `signal`
@@ -148,24 +153,35 @@ export const openTransport = (options: TransportOptions): Transport => {
 
   const isSuccess = (response: IncomingMessage): boolean => (response.statusCode ?? 0) >= 200 && (response.statusCode ?? 0) < 300
 
+  const sendOnce = (call: Call): Promise<ApiResult<unknown>> => {
+    const started = clock.monotonic()
+    return run(
+      call,
+      async (stop, keep) => {
+        let secrets: readonly string[] = []
+        const response = await exchange(call, stop.signal, found => keep((secrets = found)))
+        const answer: ApiResult<unknown> = isSuccess(response)
+          ? { ok: true, value: parseBody(await bodyOf(response), response) }
+          : await refusalIn(call, response, secrets)
+        stop.answered()
+        options.onRequest?.({ verb: call.verb, resource: call.resource, code: response.statusCode ?? 0, ms: clock.monotonic() - started })
+        return answer
+      },
+      started,
+    )
+  }
+
   return {
     peer,
-    send: call => {
-      const started = clock.monotonic()
-      return run(
-        call,
-        async (stop, keep) => {
-          let secrets: readonly string[] = []
-          const response = await exchange(call, stop.signal, found => keep((secrets = found)))
-          const answer: ApiResult<unknown> = isSuccess(response)
-            ? { ok: true, value: parseBody(await bodyOf(response), response) }
-            : await refusalIn(call, response, secrets)
-          stop.answered()
-          options.onRequest?.({ verb: call.verb, resource: call.resource, code: response.statusCode ?? 0, ms: clock.monotonic() - started })
-          return answer
-        },
-        started,
-      )
+    send: async call => {
+      const patientUntil = clock.monotonic() + (options.patienceMs ?? 0)
+      for (;;) {
+        const answer = await sendOnce(call)
+        const waitMs = answer.ok ? undefined : answer.fault.retryAfterMs
+        // Nothing was done of what is refused so: asking again is safe for writes, too.
+        if (waitMs === undefined || clock.monotonic() + waitMs > patientUntil || call.signal?.aborted) return answer
+        await passed(clock, waitMs, call.signal)
+      }
     },
     stream: (call, on) => {
       const started = clock.monotonic()
@@ -194,6 +210,18 @@ export const openTransport = (options: TransportOptions): Transport => {
     },
   }
 }
+
+/** Ends early when `signal` does. */
+const passed = (clock: Clock, ms: number, signal: AbortSignal | undefined): Promise<void> =>
+  new Promise(resolve => {
+    const end = (): void => {
+      cancel()
+      signal?.removeEventListener('abort', end)
+      resolve()
+    }
+    const cancel = clock.after(ms, end)
+    signal?.addEventListener('abort', end)
+  })
 
 const newAgent = ({ config, env, maxSockets }: TransportOptions, isPlain: boolean, tls: TlsMaterial): Agent => {
   const proxy = text(config.cluster['proxy-url'])

@@ -18,6 +18,9 @@ const clock: Clock = {
   },
 }
 
+/** An API server that is just starting says so for some seconds (503 with Retry-After), and again while its CRDs load. */
+const PATIENCE_MS = 30_000
+
 /** The API server of a kubeconfig. Throws Stop with what is wrong with the kubeconfig. */
 export const connect = async (choice: ConnectionChoice, userAgent: string): Promise<Connection & { readonly close: () => void }> => {
   const config = await loadKubeConfig({
@@ -26,7 +29,7 @@ export const connect = async (choice: ConnectionChoice, userAgent: string): Prom
   })
   if (!config.ok) throw new Stop('error', config.fault.message)
   const { server, namespace, userName } = config.value
-  const transport = openTransport({ config: config.value, clock, userAgent, env: process.env })
+  const transport = openTransport({ config: config.value, clock, userAgent, env: process.env, patienceMs: PATIENCE_MS })
   const client = kubeClient(transport, { fieldManager: 'ichor' })
 
   const api: Api = {
