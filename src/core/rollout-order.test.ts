@@ -6,7 +6,6 @@ import {
   holdOf,
   matchesSelector,
   naturally,
-  nextWorkers,
   rolloutOrder,
   workerQuota,
   type Candidate,
@@ -169,6 +168,12 @@ describe('how many workers may be away', () => {
 })
 
 describe('the quota of workers', () => {
+  /** Which of the pending, asked in their order, may be opened before any of them is done. */
+  const openInTurn = (pending: readonly string[], input: Parameters<typeof workerQuota>[0]): readonly string[] =>
+    pending.reduce<readonly string[]>(
+      (chosen, name) => (workerQuota({ ...input, open: [...input.open, ...chosen] }).mayOpen(name) ? [...chosen, name] : chosen),
+      [],
+    )
   const worker = (name: string, running = true): WorkerState => ({ name, node: name, running })
   const quota = (
     workers: readonly WorkerState[],
@@ -206,7 +211,7 @@ describe('the quota of workers', () => {
   })
   it('goes past a ready worker to one that needs it', () => {
     const input = { workers: all, nodes: all.map(w => ({ name: w.name, ready: w.name !== 'wk-3' })), open: [], maxUnavailable: 1 }
-    expect(nextWorkers(['wk-1', 'wk-2', 'wk-3'], input)).toEqual(['wk-3'])
+    expect(openInTurn(['wk-1', 'wk-2', 'wk-3'], input)).toEqual(['wk-3'])
   })
   it('a stranger is no worker', () => expect(quota(all, [], []).mayOpen('wk-9')).toBe(false))
 
@@ -227,7 +232,7 @@ describe('the quota of workers', () => {
           const pending = workers.map(w => w.name).filter(n => !open.includes(n))
           const input = { workers, nodes, open, maxUnavailable }
           const before = workerQuota(input)
-          const opened = nextWorkers(pending, input)
+          const opened = openInTurn(pending, input)
           expect(open.length + opened.length).toBeLessThanOrEqual(limit)
           const taken = opened.filter(n => !before.unready.includes(n))
           // What was ready goes away only as long as everything that is away together stays within the limit.

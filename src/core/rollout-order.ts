@@ -104,7 +104,7 @@ export const matchesSelector = (selector: LabelSelector | undefined, labels: Rea
     }
   })
 
-/** How many of `workers` may be away at once: the number itself, or the percentage of them, rounded down and at least one. */
+/** How many of `workers` machines may be away at once: the number itself, or the percentage of them, rounded down and at least one. */
 export const allowedUnavailable = (maxUnavailable: number | string, workers: number): number => {
   const percent = typeof maxUnavailable === 'string' ? /^(\d+)%$/.exec(maxUnavailable)?.[1] : undefined
   // A number that came as a string is what a form or an older object sends; anything else was refused by the schema, and one is always safe.
@@ -119,6 +119,10 @@ export type WorkerState = {
   /** Talos answers, in stage running, and is ready. */
   readonly running: boolean
 }
+
+/** How many machines these workers are: one that was replaced is known twice for a while, by one Node, and takes no more away than one. */
+export const countMachines = (workers: readonly Pick<WorkerState, 'name' | 'node'>[]): number =>
+  new Set(workers.map(w => w.node?.toLowerCase() ?? w.name)).size
 
 export type WorkerQuota = {
   readonly limit: number
@@ -144,19 +148,8 @@ export const workerQuota = (input: {
   const unready = input.workers
     .filter(w => !open.has(w.name) && !(w.running && (w.node === undefined || ready.get(w.node) === true)))
     .map(w => w.name)
-  // One that was replaced is known twice for a while, and takes no more away than one.
-  const machines = new Set(input.workers.map(w => w.node?.toLowerCase() ?? w.name))
-  const limit = allowedUnavailable(input.maxUnavailable, machines.size)
+  const limit = allowedUnavailable(input.maxUnavailable, countMachines(input.workers))
   const free = Math.max(0, limit - open.size - unready.length)
   const away = new Set(unready)
   return { limit, unready, free, mayOpen: name => workers.has(name) && !open.has(name) && (away.has(name) ? open.size < limit : free > 0) }
-}
-
-/** Which of the pending workers, in their order, may be opened now without going past the quota together. */
-export const nextWorkers = (pending: readonly string[], input: Parameters<typeof workerQuota>[0]): readonly string[] => {
-  const chosen: string[] = []
-  for (const name of pending) {
-    if (workerQuota({ ...input, open: [...input.open, ...chosen] }).mayOpen(name)) chosen.push(name)
-  }
-  return chosen
 }

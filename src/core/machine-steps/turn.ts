@@ -1,9 +1,17 @@
+import type { TalosMachine } from '../../api/talos-machine.ts'
 import type { Verdict } from '../kind.ts'
 import { YES, wait } from '../kind.ts'
 import { openTargets, targetsOf } from '../ledger.ts'
-import { allowedUnavailable, workerQuota } from '../rollout-order.ts'
+import type { WorkerState } from '../rollout-order.ts'
+import { allowedUnavailable, countMachines, workerQuota } from '../rollout-order.ts'
 import type { View } from '../world.ts'
 import { nodeFacts } from '../world.ts'
+
+const isWorker = (machine: TalosMachine): boolean => machine.spec.role === 'worker'
+const named = ({ metadata, status }: TalosMachine): Pick<WorkerState, 'name' | 'node'> => ({
+  name: metadata.name,
+  ...(status.nodeName ? { node: status.nodeName } : {}),
+})
 
 /** Whether one more worker may go away: as many as `maxUnavailable` leaves, counting those that are away by nobody's order. */
 export const workerTurn = ({ operation, target, world }: View): Verdict => {
@@ -16,14 +24,11 @@ export const workerTurn = ({ operation, target, world }: View): Verdict => {
   const known = new Set(world.machines.map(m => m.metadata.name))
   const quota = workerQuota({
     workers: [
-      ...world.machines
-        .filter(m => m.spec.role === 'worker')
-        .map(m => ({
-          name: m.metadata.name,
-          ...(m.status.nodeName ? { node: m.status.nodeName } : {}),
-          // What discovery wrote may be half a minute old; a machine that we closed ourselves was seen running after that.
-          running: closed.has(m.metadata.name) || m.status.conditions?.find(c => c.type === 'Ready')?.status === 'True',
-        })),
+      ...world.machines.filter(isWorker).map(m => ({
+        ...named(m),
+        // What discovery wrote may be half a minute old; a machine that we closed ourselves was seen running after that.
+        running: closed.has(m.metadata.name) || m.status.conditions?.find(c => c.type === 'Ready')?.status === 'True',
+      })),
       // A machine that is worked on is away, also while its TalosMachine is not there: somebody deleted it, and it is discovered anew.
       ...open.filter(t => !known.has(t.name)).map(t => ({ name: t.name, running: false })),
     ],
@@ -53,7 +58,7 @@ export const fewAtATime = (view: View): Verdict => {
   const waits = afterControlPlanes(view)
   if (waits) return waits
   const open = openTargets(operation.status).length
-  const limit = allowedUnavailable(operation.spec.maxUnavailable, world.machines.filter(m => m.spec.role === 'worker').length)
+  const limit = allowedUnavailable(operation.spec.maxUnavailable, countMachines(world.machines.filter(isWorker).map(named)))
   return open < (target.role === 'controlplane' ? 1 : limit) ? YES : wait('other machines are open')
 }
 

@@ -1,0 +1,23 @@
+import { describe, expect, it } from 'vitest'
+import { given } from '../../kinds/talos/test-view.ts'
+import type { View } from '../world.ts'
+import { fewAtATime, workerTurn } from './turn.ts'
+
+/** wk-1 asks while wk-2 is open. All three TalosMachines are of two Nodes: wk-2 was replaced, and is known twice for a while. */
+const besideItsTwin = (maxUnavailable: string): View => {
+  const view = given({ of: 'wk-1', spec: { maxUnavailable } })
+  const machines = view.world.machines.flatMap(m =>
+    m.status.nodeName === 'wk-2' ? [m, { ...m, metadata: { ...m.metadata, name: 'wk-2-again' } }] : [m],
+  )
+  const open = { name: 'wk-2-aaaaa', role: 'worker', phase: 'Running' } as const
+  const status = { ...view.operation.status, machines: [{ ...view.target, phase: 'Pending' as const }, open] }
+  return { ...view, operation: { ...view.operation, status }, world: { ...view.world, machines } }
+}
+
+describe.each([
+  ['that is taken away', workerTurn],
+  ['that is not', fewAtATime],
+])('a share of the workers, for one %s', (_, turn) => {
+  it('counts a worker that is known twice once', () => expect(turn(besideItsTwin('67%')).may).toBe('wait'))
+  it('gives what it leaves', () => expect(turn(besideItsTwin('100%')).may).toBe('yes'))
+})
