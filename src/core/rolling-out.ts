@@ -166,12 +166,12 @@ export const outsideWindow = (
   operation: TalosOperation,
   world: World,
 ): { readonly message: string; readonly opensAt: number | undefined } | undefined => {
-  const windows = world.cluster.spec.maintenanceWindows ?? []
-  if (windows.length === 0 || operation.spec.ignoreWindows) return undefined
-  const at = windowAt(windows, world.now)
+  if (operation.spec.ignoreWindows) return undefined
+  const at = windowAt(world.cluster.spec.maintenanceWindows ?? [], world.now)
   if (at.open) return undefined
+  const next = `the next one opens ${at.opensAt === undefined ? 'never' : `at ${ledger.iso(at.opensAt)}`}`
   return {
-    message: `Outside the maintenance windows of ${world.cluster.metadata.name}; the next one opens ${at.opensAt === undefined ? 'never' : `at ${ledger.iso(at.opensAt)}`}.`,
+    message: [`Outside the maintenance windows of ${world.cluster.metadata.name}; ${next}.`, ...at.problems].join(' '),
     opensAt: at.opensAt,
   }
 }

@@ -3,22 +3,30 @@ import { parseDuration } from '../api/duration.ts'
 import type { MaintenanceWindow } from '../api/talos-cluster.ts'
 
 export type WindowState =
-  /** `closesAt` in milliseconds since 1970; absent where it stays open (no windows, or windows that leave no gap). */
-  | { readonly open: true; readonly closesAt: number | undefined }
-  /** `opensAt` is absent where no window ever opens again; `problems` names the windows that cannot be read. */
+  | { readonly open: true }
+  /** `opensAt` in milliseconds since 1970, absent where no window ever opens again; `problems` has a sentence for each window that cannot be read. */
   | { readonly open: false; readonly opensAt: number | undefined; readonly problems: readonly string[] }
 
 type Schedule = { readonly cron: Cron; readonly durationMs: number }
 
-/** Windows that overlap or touch are one. Where they go on for longer than this, nobody needs to know when they end. */
-const HORIZON_MS = 8 * 86_400_000
+/** Windows as they were read, and what was worked out last: it stays true from one moment to another. */
+type Calendar = {
+  readonly schedules: readonly Schedule[]
+  readonly problems: readonly string[]
+  last?: { readonly from: number; readonly until: number; readonly state: WindowState }
+}
 
-/** One sentence per window that cannot be read; empty where all can. */
-export const windowProblems = (windows: readonly MaintenanceWindow[]): readonly string[] =>
-  windows.flatMap((window, i) => {
-    const read = scheduleOf(window, i)
-    return typeof read === 'string' ? [read] : []
-  })
+/** Each pass of each operation asks, and a calendar with time zones is slow to answer. */
+const calendars = new WeakMap<readonly MaintenanceWindow[], Calendar>()
+
+const calendarOf = (windows: readonly MaintenanceWindow[]): Calendar => {
+  const known = calendars.get(windows)
+  if (known) return known
+  const read = windows.map(scheduleOf)
+  const calendar = { schedules: read.filter(s => typeof s !== 'string'), problems: read.filter(s => typeof s === 'string') }
+  calendars.set(windows, calendar)
+  return calendar
+}
 
 /**
  * Whether something new may be begun at `nowMs`. No windows at all: always. A window opens when its cron expression says so, on the clocks of its
@@ -26,25 +34,22 @@ export const windowProblems = (windows: readonly MaintenanceWindow[]): readonly 
  * the end of that hour, one that occurs twice counts once. A window that
  * cannot be read never opens, so that a typing error does not open everything.
  */
-export const windowAt = (windows: readonly MaintenanceWindow[] | undefined, nowMs: number): WindowState => {
-  if (windows === undefined || windows.length === 0) return { open: true, closesAt: undefined }
-  const read = windows.map(scheduleOf)
-  const schedules = read.filter((s): s is Schedule => typeof s !== 'string')
+export const windowAt = (windows: readonly MaintenanceWindow[], nowMs: number): WindowState => {
+  if (windows.length === 0) return { open: true }
+  const calendar = calendarOf(windows)
+  const { last } = calendar
+  if (last && last.from <= nowMs && nowMs < last.until) return last.state
+  const { state, until } = lookUp(calendar, nowMs)
+  calendar.last = { from: nowMs, until, state }
+  return state
+}
+
+const lookUp = ({ schedules, problems }: Calendar, nowMs: number): { readonly state: WindowState; readonly until: number } => {
   const end = endOfOpening(schedules, nowMs)
-  if (end === undefined) {
-    const openings = schedules.map(s => s.cron.nextRun(new Date(wholeSecond(nowMs)))?.getTime()).filter(t => t !== undefined)
-    return {
-      open: false,
-      opensAt: openings.length === 0 ? undefined : Math.min(...openings),
-      problems: read.filter(s => typeof s === 'string'),
-    }
-  }
-  for (let closesAt = end; ;) {
-    const later = endOfOpening(schedules, closesAt)
-    if (later === undefined) return { open: true, closesAt }
-    if (later - nowMs > HORIZON_MS) return { open: true, closesAt: undefined }
-    closesAt = later
-  }
+  if (end !== undefined) return { state: { open: true }, until: end }
+  const openings = schedules.map(s => s.cron.nextRun(new Date(wholeSecond(nowMs)))?.getTime()).filter(t => t !== undefined)
+  const opensAt = openings.length === 0 ? undefined : Math.min(...openings)
+  return { state: { open: false, opensAt, problems }, until: opensAt ?? Infinity }
 }
 
 /** The latest end of the windows that are open at a moment; undefined where none is. A window is open from its start to just before its end. */
