@@ -237,6 +237,19 @@ describe('with the lock', () => {
     })
   })
 
+  it('leaves a machine out only when what speaks for that has stayed so', () => {
+    const opening = { open: { skip: 'it is gone', afterMs: 60_000 } }
+    const op = (stepStartedAt?: string): TalosOperation =>
+      operation(at({ machines: [{ name: 'wk-1', role: 'worker', phase: 'Pending', ...(stepStartedAt ? { stepStartedAt } : {}) }] }))
+    const waiting = { for: 'wk-1: it is gone; it is left out if that stays so', until: iso(NOW + 60_000) }
+    expect(decided(op(), opening)).toMatchObject({
+      do: 'wait',
+      status: { waiting, machines: [{ phase: 'Pending', stepStartedAt: iso(NOW) }] },
+    })
+    expect(decided(op(iso(NOW - 59_000)), opening)).toMatchObject({ do: 'wait', status: { waiting: { until: iso(NOW + 1_000) } } })
+    expect(status(decided(op(iso(NOW - 60_000)), opening)).machines?.[0]).toMatchObject({ phase: 'Skipped', message: 'it is gone' })
+  })
+
   it('gives a machine that cannot begin a quarter of an hour, counted from its turn', () => {
     const open: Opening = { wait: 'it does not answer', reason: 'MachineUnreachable' }
     const op = (stepStartedAt: string) => operation(at({ machines: [{ name: 'wk-1', role: 'worker', phase: 'Pending', stepStartedAt }] }))

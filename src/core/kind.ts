@@ -91,7 +91,8 @@ export type Step = {
 /** What opening a target leads to. */
 export type Opening =
   | { readonly open: { readonly goal: Readonly<Record<string, string>> } }
-  | { readonly skip: string }
+  /** Left out; with `afterMs` only when that has stayed so for so long. */
+  | { readonly skip: string; readonly afterMs?: number }
   | { readonly wait: string; readonly reason: Reason }
   | { readonly fail: { readonly reason: Reason; readonly message: string } }
 

@@ -62,7 +62,8 @@ const openNext = (stage: Stage, operation: TalosOperation, world: World): Decisi
     status: ledger.waiting(operation.status, world.now, target.name, message, until),
     forMs,
   })
-  const lastChance = (target.stepStartedAt === undefined ? world.now : ledger.ms(target.stepStartedAt)) + OPENING_LIMIT_MS
+  const itsTurnSince = target.stepStartedAt === undefined ? world.now : ledger.ms(target.stepStartedAt)
+  const lastChance = itsTurnSince + OPENING_LIMIT_MS
   const holdFor = (reason: Reason, message: string): Decision =>
     world.now >= lastChance
       ? failure(view, reason, `${message} (for ${formatDuration(OPENING_LIMIT_MS)})`)
@@ -94,6 +95,12 @@ const openNext = (stage: Stage, operation: TalosOperation, world: World): Decisi
   const running = world.running.find(r => r.target === target.name)
   if (running) return { do: 'cancel-act', target: target.name, step: running.step }
   const opening = stage.open(view)
+  if ('skip' in opening && opening.afterMs !== undefined && world.now < itsTurnSince + opening.afterMs)
+    return hold(
+      `${displayName(target)}: ${opening.skip}; it is left out if that stays so`,
+      world.timing.pollMs,
+      itsTurnSince + opening.afterMs,
+    )
   // It may have been open before, and cordoned by us.
   if ('skip' in opening)
     return abandon(stage, view) ?? record(operation, ledger.closed(operation.status, world.now, target.name, 'Skipped', opening.skip))

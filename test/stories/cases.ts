@@ -340,6 +340,24 @@ export const stories: Readonly<Record<string, Told>> = {
       }),
   },
 
+  'worker-removed-during-the-run': {
+    title: 'wk-1 is taken out of the cluster while control planes are upgraded: its turn comes, it stays away, and it is left out.',
+    spec: { talos },
+    arrange: run =>
+      when(run, 'cp-1', 'boot', () => {
+        const { store } = run.world
+        // Its discovery tells nobody of it any more: a TalosMachine that is found anew is gone at once.
+        const forget = (): void => {
+          for (const { metadata } of store.list(ICHOR.machines).items)
+            if (metadata.name.startsWith('wk-1-')) store.remove(ICHOR.machines, metadata.namespace ?? '', metadata.name)
+        }
+        run.byHand(() => run.world.powerOff('wk-1'))
+        run.byHand(() => run.world.userDeleteNode('wk-1'))
+        store.watch(ICHOR.machines, undefined, ({ type }) => void (type === 'ADDED' && run.world.schedule.after(0, forget)))
+        forget()
+      }),
+  },
+
   'volumes-detach-first': {
     title: 'A pod with a volume leaves wk-1: the reboot waits until the volume is detached.',
     cluster: { workloads: [{ name: 'db', volume: true, on: [3] }] },

@@ -5,13 +5,16 @@ import type { View } from '../world.ts'
 import { machineFacts } from '../world.ts'
 import { heldBecause } from './order.ts'
 
+/** How long the TalosMachine of a machine may be away before the machine is left out: who deletes it by mistake sees it discovered anew. */
+const GONE_MS = 5 * 60_000
+
 /** The machine of a target that is to be opened, by its own word; or why it cannot, or need not. */
 export const machineToOpen = ({
   target,
   world,
 }: View): { readonly machine: TalosMachine; readonly facts: MachineFacts } | { readonly instead: Opening } => {
   const machine = world.machines.find(m => m.metadata.name === target.name)
-  if (!machine) return { instead: { skip: 'its TalosMachine was deleted' } }
+  if (!machine) return { instead: { skip: 'its TalosMachine was deleted', afterMs: GONE_MS } }
   const held = heldBecause(world, machine)
   if (held !== undefined) return { instead: { skip: held } }
   const known = machineFacts(world, target.name)

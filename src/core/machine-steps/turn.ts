@@ -22,6 +22,8 @@ export const workerTurn = ({ operation, target, world }: View): Verdict => {
   if (!nodes.ok) return wait(`the Kubernetes API does not answer: ${nodes.fault.message}`)
   const closed = new Set(targets.filter(t => t.phase === 'Completed').map(t => t.name))
   const known = new Set(world.machines.map(m => m.metadata.name))
+  // It takes nothing away from anybody; what becomes of it is for its opening to say.
+  if (!known.has(target.name)) return YES
   const quota = workerQuota({
     workers: [
       ...world.machines.filter(isWorker).map(m => ({

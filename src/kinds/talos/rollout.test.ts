@@ -101,6 +101,7 @@ describe('turn', () => {
       { without: ['wk-1'] },
       'maxUnavailable allows 1',
     ],
+    ['its own TalosMachine was deleted', 'wk-1', [...done, target('wk-1', 'Pending')], { without: ['wk-1'] }, 'yes'],
     ['without the API', 'wk-1', [...done, target('wk-1', 'Pending')], { nodes: 'away' }, 'the Kubernetes API does not answer: 503'],
   ] as readonly (readonly [string, Name, readonly Target[], Given, string])[])('%s', (_, of, targets, over, expected) => {
     expect(turn(of, targets, over)).toBe(expected)
