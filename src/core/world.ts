@@ -1,5 +1,4 @@
 import type { MachineState, TalosOperation, Target } from '../api/talos-operation.ts'
-import { ANNOTATION } from '../api/names.ts'
 import type { ObjectRef, TalosCluster } from '../api/talos-cluster.ts'
 import type { TalosMachine } from '../api/talos-machine.ts'
 import type { Lease } from '../ports/home.ts'
@@ -173,12 +172,12 @@ export const nodeOf = (nodes: readonly NodeFacts[], nodename: string): NodeFacts
 /** How people know a machine: its host name where we have seen it. */
 export const displayName = (machine: { readonly name: string; readonly hostname?: string }): string => machine.hostname ?? machine.name
 
-/** What a machine was, for `before` and `after`. A cordon that carries this operation's mark is our own, not one that was there before. */
+/** What a machine was, for `before` and `after`. A cordon of this operation is not one that was there before. */
 export const stateOf = (facts: MachineFacts, node: NodeFacts | undefined, operationUid: string): MachineState => ({
   version: facts.version,
   schematic: facts.schematic,
   bootID: facts.bootID,
-  ...(node ? { cordoned: node.unschedulable && node.annotations[ANNOTATION.cordonedBy] !== operationUid } : {}),
+  ...(node ? { cordoned: node.unschedulable && node.cordonedBy !== operationUid } : {}),
 })
 
 /** What a question about one target may look at. */

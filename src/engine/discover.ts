@@ -75,7 +75,7 @@ const clusterIDOf = async (talos: Talos, members: readonly ClusterMember[]): Pro
 
 /**
  * A cordon that was left by an operation which no longer exists is nobody's, and one that has ended wants none any more: a machine that it powered off
- * has been started again. It is lifted where the Node is Ready.
+ * has been started again. It is lifted where the Node is Ready, and the mark of one that somebody has lifted already is taken off.
  */
 const sweepCordons = async (engine: Discoverer, cluster: TalosCluster, kube: Kube, nodes: readonly NodeFacts[]): Promise<void> => {
   const marked = nodes.filter(n => n.annotations[ANNOTATION.cordonedBy] !== undefined && n.ready)
@@ -93,7 +93,9 @@ const sweepCordons = async (engine: Discoverer, cluster: TalosCluster, kube: Kub
   for (const node of marked) {
     if (isWorking(node.annotations[ANNOTATION.cordonedBy])) continue
     const lifted = await kube.uncordon(node)
-    if (lifted.ok) engine.log.info('uncordoned a Node whose operation is over', { node: node.name, cluster: cluster.metadata.name })
+    const told =
+      node.cordonedBy === undefined ? 'took the mark of an operation that is over off a Node' : 'uncordoned a Node whose operation is over'
+    if (lifted.ok) engine.log.info(told, { node: node.name, cluster: cluster.metadata.name })
   }
 }
 

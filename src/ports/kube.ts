@@ -24,6 +24,8 @@ export type NodeFacts = {
   readonly addresses: readonly string[]
   readonly labels: Readonly<Record<string, string>>
   readonly annotations: Readonly<Record<string, string>>
+  /** The operation (its UID) whose cordon it has; absent where it has none, or one that anybody else set. */
+  readonly cordonedBy?: string
 }
 
 export type PodFacts = {
@@ -83,7 +85,7 @@ export type Kube = ControlPlaneCalls & {
 
   /** Makes a schedulable node unschedulable and marks the cordon as ours; `conflict` when the Node changed since it was read, so it is never another's. */
   readonly cordon: (node: NodeFacts, operationUid: string) => Promise<Result<void>>
-  /** Lifts a cordon and its mark; `conflict` when the Node changed since it was read. */
+  /** Takes our mark off, and lifts the cordon where it is ours; `conflict` when the Node changed since it was read. */
   readonly uncordon: (node: NodeFacts) => Promise<Result<void>>
 
   /** By the Eviction API. `busy` when a PodDisruptionBudget forbids it now; a pod that is gone is a success. */

@@ -7,6 +7,7 @@ import { evict } from './budgets.ts'
 import { followCertificates, renewCertificate } from './certificates.ts'
 import type { Calls } from './calls.ts'
 import { createCalls } from './calls.ts'
+import { withCordon } from './cordon.ts'
 import type { DurationName, Range } from './durations.ts'
 import { createDurations } from './durations.ts'
 import type { Etcd, Member } from './etcd.ts'
@@ -27,7 +28,7 @@ import { renderConfig } from './machine-config.ts'
 import { installManifests } from './manifests.ts'
 import type { Nodes } from './nodes.ts'
 import { createNodes } from './nodes.ts'
-import { RESOURCE, change } from './objects.ts'
+import { RESOURCE, change, timestamp } from './objects.ts'
 import type { Cilium, Workload } from './population.ts'
 import { installAddons, installWorkload } from './population.ts'
 import { createRandom } from './random.ts'
@@ -288,7 +289,7 @@ export const createWorld = (options: WorldOptions): World => {
   }
   const setCordon = (node: string, on: boolean): void => {
     site.journal.write(node, on ? 'cordon' : 'uncordon', 'by a person')
-    change(store, RESOURCE.nodes, '', node, now => ({ ...now, spec: { ...(now.spec as object), unschedulable: on ? true : undefined } }))
+    change(store, RESOURCE.nodes, '', node, now => withCordon(now, on, 'kubectl', timestamp(store.now())))
   }
   return {
     site,

@@ -1,4 +1,5 @@
 import type { ApiServer } from './api-server.ts'
+import { withCordon } from './cordon.ts'
 import { nodeIPsOf } from './kubelet.ts'
 import { imageVersion, kubernetesConfigOf, nodeWishesOf } from './kubernetes-config.ts'
 import type { Machine } from './machine.ts'
@@ -174,7 +175,7 @@ export const createNodes = (site: Site, api: ApiServer): Nodes => {
         if (on === (spec.unschedulable === true) || (!on && mark === undefined)) return node
         journal.write(machine.name, on ? 'cordon' : 'uncordon', 'by Talos')
         const annotations = on ? { ...others, [TALOS_CORDON]: 'true' } : others
-        return { ...node, metadata: { ...node.metadata, annotations }, spec: { ...spec, unschedulable: on ? true : undefined } }
+        return withCordon({ ...node, metadata: { ...node.metadata, annotations } }, on, 'talos', timestamp(store.now()))
       })
     })
 

@@ -340,6 +340,22 @@ describe.skipIf('missing' in servers)(
         expect([lifted.unschedulable, lifted.annotations[ANNOTATION.cordonedBy]]).toEqual([false, undefined])
       })
 
+      it('leaves a cordon that a person set in place of its own, and takes off the mark that kubectl left', async () => {
+        const person = (unschedulable: true | null) =>
+          client.patch(RESOURCE.node, { name: 'wk-1' }, { spec: { unschedulable } }, { fieldManager: 'kubectl' })
+        expect(kindOf(await kube().cordon(await node('wk-1'), 'uid-op'))).toBe('ok')
+        // One who cordons what is cordoned already changes nothing.
+        expect(kindOf(await person(true))).toBe('ok')
+        expect((await node('wk-1')).cordonedBy).toBe('uid-op')
+        for (const unschedulable of [null, true] as const) expect(kindOf(await person(unschedulable))).toBe('ok')
+        const theirs = await node('wk-1')
+        expect([theirs.unschedulable, theirs.annotations[ANNOTATION.cordonedBy], theirs.cordonedBy]).toEqual([true, 'uid-op', undefined])
+        expect(kindOf(await kube().uncordon(theirs))).toBe('ok')
+        const left = await node('wk-1')
+        expect([left.unschedulable, left.annotations[ANNOTATION.cordonedBy]]).toEqual([true, undefined])
+        expect(kindOf(await person(null))).toBe('ok')
+      })
+
       it('evicts a pod; one that is gone, or another of its name, is a success', async () => {
         const old = await newPod('evicted')
         expect(kindOf(await kube().evict(old))).toBe('ok')

@@ -280,8 +280,26 @@ export const sabotages: readonly Sabotage[] = [
     file: 'src/engine/discover.ts',
     find: `n.annotations[ANNOTATION.cordonedBy] !== undefined && n.ready`,
     replace: `n.unschedulable && n.ready`,
+    also: [
+      {
+        file: 'src/api/cordon-owner.ts',
+        find: `unschedulable && isOnlyOurs ? annotations[ANNOTATION.cordonedBy] : undefined`,
+        replace: `unschedulable ? 'an operation' : undefined`,
+      },
+    ],
     caughtBy: 'foreign-cordons-stay',
     strikes: [{ family: 'people', what: 'cordon', when: { at: 1000 }, machine: 4 }],
+  },
+  {
+    name: 'take-the-mark-for-a-proof',
+    file: 'src/api/cordon-owner.ts',
+    find: `return unschedulable && isOnlyOurs ?`,
+    replace: `return unschedulable ?`,
+    caughtBy: 'foreign-cordons-stay',
+    strikes: [
+      { family: 'people', what: 'uncordon', when: { at: 20_000 }, machine: 1 },
+      { family: 'people', what: 'cordon', when: { at: 21_000 }, machine: 1 },
+    ],
   },
   {
     name: 'sweep-the-cordon-of-one-that-works',

@@ -1,4 +1,5 @@
 // Nodes, pods and what surrounds them, from what the server said to the little that operations need.
+import { cordonedByOperation } from '../../api/cordon-owner.ts'
 import { CONTROL_PLANE_LABEL } from '../../api/names.ts'
 import type { LabelSelector } from '../../api/talos-operation.ts'
 import type { BudgetFacts, NodeFacts, PodFacts } from '../../ports/kube.ts'
@@ -10,6 +11,9 @@ const UNSCHEDULABLE_TAINT = 'node.kubernetes.io/unschedulable'
 
 export const nodeOf = (node: KubeObject): NodeFacts => {
   const labels = texts(at(node, 'metadata', 'labels'))
+  const annotations = texts(at(node, 'metadata', 'annotations'))
+  const unschedulable = at(node, 'spec', 'unschedulable') === true
+  const cordonedBy = cordonedByOperation({ unschedulable, annotations, managedFields: at(node, 'metadata', 'managedFields') })
   const info = record(at(node, 'status', 'nodeInfo'))
   const ready = list(at(node, 'status', 'conditions'))
     .map(record)
@@ -22,7 +26,7 @@ export const nodeOf = (node: KubeObject): NodeFacts => {
     ready: ready?.['status'] === 'True',
     // Of a Node that never said so: since it exists.
     readySince: Date.parse(text(ready?.['lastTransitionTime'])) || Date.parse(text(at(node, 'metadata', 'creationTimestamp'))) || 0,
-    unschedulable: at(node, 'spec', 'unschedulable') === true,
+    unschedulable,
     tainted: list(at(node, 'spec', 'taints'))
       .map(record)
       .some(({ key, effect }) => key !== UNSCHEDULABLE_TAINT && (effect === 'NoSchedule' || effect === 'NoExecute')),
@@ -36,7 +40,8 @@ export const nodeOf = (node: KubeObject): NodeFacts => {
       .filter(({ type }) => type === 'InternalIP' || type === 'ExternalIP')
       .map(({ address }) => text(address)),
     labels,
-    annotations: texts(at(node, 'metadata', 'annotations')),
+    annotations,
+    ...(cordonedBy === undefined ? {} : { cordonedBy }),
   }
 }
 

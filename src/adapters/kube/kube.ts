@@ -1,4 +1,4 @@
-import { ANNOTATION } from '../../api/names.ts'
+import { ANNOTATION, CONTROLLER } from '../../api/names.ts'
 import type { Result } from '../../ports/fault.ts'
 import { done } from '../../ports/fault.ts'
 import type { ControlPlaneFacts } from '../../ports/control-plane.ts'
@@ -26,7 +26,8 @@ export const openKube = (client: KubeClient): Kube => {
 
   const patchNode = async (node: NodeFacts, annotations: Json, spec: Json): Promise<Result<void>> => {
     const patch = { metadata: { resourceVersion: node.resourceVersion, annotations }, ...(Object.keys(spec).length === 0 ? {} : { spec }) }
-    const patched = await client.patch(RESOURCE.node, { name: node.name }, patch)
+    // By the name that tells our cordons from those of others.
+    const patched = await client.patch(RESOURCE.node, { name: node.name }, patch, { fieldManager: CONTROLLER })
     return patched.ok ? done : patched
   }
 
@@ -112,7 +113,7 @@ export const openKube = (client: KubeClient): Kube => {
     object,
 
     cordon: (node, operationUid) => patchNode(node, { [ANNOTATION.cordonedBy]: operationUid }, { unschedulable: true }),
-    uncordon: node => patchNode(node, { [ANNOTATION.cordonedBy]: null }, { unschedulable: null }),
+    uncordon: node => patchNode(node, { [ANNOTATION.cordonedBy]: null }, node.cordonedBy === undefined ? {} : { unschedulable: null }),
 
     evict: async pod => {
       const { namespace, name, uid } = pod

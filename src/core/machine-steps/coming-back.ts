@@ -70,18 +70,18 @@ export const rejoin = (settled: (view: View) => EtcdGateVerdict): Step => ({
   failure: 'EtcdUnhealthy',
 })
 
-const isOurs = (view: View): boolean => {
+const isMarked = (view: View): boolean => {
   const node = nodeOfTarget(view)
   return node.ok && node.value?.annotations[ANNOTATION.cordonedBy] === view.operation.metadata.uid
 }
 
 export const uncordon: Step = {
   name: 'uncordon',
-  summary: 'Lifts the cordon if it is its own; a cordon of anybody else stays.',
+  summary: 'Lifts the cordon if it is its own, and takes its mark off; a cordon of anybody else stays.',
   done: view => {
     const node = nodeOfTarget(view)
     if (!node.ok) return unknown(`the Kubernetes API does not answer: ${node.fault.message}`)
-    return isOurs(view) ? no('its Node is still cordoned by this operation') : YES
+    return isMarked(view) ? no('its Node still carries the mark of this operation') : YES
   },
   act: {
     long: false,

@@ -210,7 +210,7 @@ const doneTable: Table = [
     'our cordon',
     'uncordon',
     { nodes: { 'wk-1': node('wk-1', { unschedulable: true, annotations: { [ANNOTATION.cordonedBy]: UID } }) } },
-    /^no: its Node is still cordoned/,
+    /^no: its Node still carries the mark/,
   ],
   ["somebody else's cordon", 'uncordon', { nodes: { 'wk-1': node('wk-1', { unschedulable: true }) } }, /^yes$/],
   [

@@ -1,12 +1,14 @@
-import { ANNOTATION, CONTROL_PLANE_LABEL } from '../../api/names.ts'
+import { cordonedByOperation } from '../../api/cordon-owner.ts'
+import { ANNOTATION, CONTROLLER, CONTROL_PLANE_LABEL } from '../../api/names.ts'
 import type { Result } from '../../ports/fault.ts'
 import { done, failed, ok } from '../../ports/fault.ts'
 import type { BudgetFacts, Kube, NodeFacts, PodFacts } from '../../ports/kube.ts'
 import { countBudgets } from '../budgets.ts'
 import { apiServerVersion } from '../api-server.ts'
 import type { World } from '../cluster.ts'
-import { RESOURCE, conditionOf } from '../objects.ts'
-import type { Draft, KubeObject } from '../store.ts'
+import { withCordon } from '../cordon.ts'
+import { RESOURCE, conditionOf, timestamp } from '../objects.ts'
+import type { KubeObject } from '../store.ts'
 import { controlPlaneCalls } from './control-plane.ts'
 import { readObject } from './any-object.ts'
 import type { Client } from './client.ts'
@@ -17,6 +19,9 @@ type NodeStatus = { addresses?: { type: string; address: string }[]; nodeInfo?: 
 const nodeFacts = (node: KubeObject): NodeFacts => {
   const { addresses = [], nodeInfo = {} } = (node.status ?? {}) as NodeStatus
   const ready = conditionOf(node, 'Ready')
+  const { annotations = {}, managedFields } = node.metadata
+  const unschedulable = (node.spec as { unschedulable?: boolean } | undefined)?.unschedulable === true
+  const cordonedBy = cordonedByOperation({ unschedulable, annotations, managedFields })
   return {
     name: node.metadata.name,
     uid: node.metadata.uid,
@@ -24,7 +29,7 @@ const nodeFacts = (node: KubeObject): NodeFacts => {
     controlPlane: node.metadata.labels?.[CONTROL_PLANE_LABEL] !== undefined,
     ready: ready?.status === 'True',
     readySince: ready ? Date.parse(ready.lastTransitionTime) : 0,
-    unschedulable: (node.spec as { unschedulable?: boolean } | undefined)?.unschedulable === true,
+    unschedulable,
     tainted: ((node.spec as { taints?: { effect: string }[] } | undefined)?.taints ?? []).some(t => t.effect !== 'PreferNoSchedule'),
     bootID: nodeInfo.bootID ?? '',
     systemUUID: nodeInfo.systemUUID ?? '',
@@ -33,7 +38,8 @@ const nodeFacts = (node: KubeObject): NodeFacts => {
     osImage: nodeInfo.osImage ?? '',
     addresses: addresses.filter(a => a.type === 'InternalIP' || a.type === 'ExternalIP').map(a => a.address),
     labels: node.metadata.labels ?? {},
-    annotations: node.metadata.annotations ?? {},
+    annotations,
+    ...(cordonedBy === undefined ? {} : { cordonedBy }),
   }
 }
 
@@ -88,22 +94,20 @@ export const createKube = (world: World, client: Client): Kube => {
     client.call({ port: 'kube', name, target, changes }, () => vipObjection(world) ?? apiObjection(world) ?? run())
 
   const daemonSet = (name: string) => store.get(RESOURCE.daemonSets, 'kube-system', name)
-  const changeNode = (
-    name: 'cordon' | 'uncordon',
-    node: NodeFacts,
-    edit: (now: KubeObject, annotations: Record<string, string>) => Draft,
-  ) =>
+  /** The Node as it was read, cordoned or not, with our mark or without. */
+  const changeNode = (name: 'cordon' | 'uncordon', node: NodeFacts, isCordoned: boolean, mark?: string) =>
     call<void>(name, node.name, true, () => {
       const now = store.get(RESOURCE.nodes, '', node.name)
       if (!now) return failed('notFound', `nodes "${node.name}" not found`)
-      const { [ANNOTATION.cordonedBy]: _mark, ...annotations } = now.metadata.annotations ?? {}
-      const edited = edit(now, annotations)
+      const edited = withCordon(now, isCordoned, CONTROLLER, timestamp(store.now()))
+      const { [ANNOTATION.cordonedBy]: _mark, ...others } = edited.metadata.annotations ?? {}
+      const annotations = mark === undefined ? others : { ...others, [ANNOTATION.cordonedBy]: mark }
       const written = store.update(RESOURCE.nodes, {
         ...edited,
-        metadata: { ...edited.metadata, uid: node.uid, resourceVersion: node.resourceVersion },
+        metadata: { ...edited.metadata, annotations, uid: node.uid, resourceVersion: node.resourceVersion },
       })
       if (!written.ok) return failed(written.fault.code === 404 ? 'notFound' : 'conflict', written.fault.message)
-      site.journal.write(node.name, name, 'by Ichor')
+      if (isCordoned !== node.unschedulable) site.journal.write(node.name, name, 'by Ichor')
       return done
     })
 
@@ -147,18 +151,8 @@ export const createKube = (world: World, client: Client): Kube => {
 
     object: ref => call('object', `${ref.kind} ${ref.name}`, false, () => readObject(store, ref)),
 
-    cordon: (node, operationUid) =>
-      changeNode('cordon', node, (now, annotations) => ({
-        ...now,
-        metadata: { ...now.metadata, annotations: { ...annotations, [ANNOTATION.cordonedBy]: operationUid } },
-        spec: { ...(now.spec as object), unschedulable: true },
-      })),
-    uncordon: node =>
-      changeNode('uncordon', node, (now, annotations) => ({
-        ...now,
-        metadata: { ...now.metadata, annotations },
-        spec: { ...(now.spec as object), unschedulable: undefined },
-      })),
+    cordon: (node, operationUid) => changeNode('cordon', node, true, operationUid),
+    uncordon: node => changeNode('uncordon', node, node.unschedulable && node.cordonedBy === undefined),
 
     evict: pod =>
       call<void>('evict', `${pod.namespace}/${pod.name}`, true, () => {

@@ -194,6 +194,25 @@ describe('the Kubernetes port', () => {
     expect(world.journal.of('cordon', 'wk-1')).toHaveLength(1)
   })
 
+  it('leaves a cordon that a person set in place of its own, and takes off the mark that kubectl left', async () => {
+    const { world, run, kube } = await open()
+    const find = async () => {
+      const node = value(await run(kube.nodes())).find(n => n.name === 'wk-1')
+      if (!node) throw new Error('no node')
+      return node
+    }
+    value(await run(kube.cordon(await find(), 'op-1')))
+    world.userCordon('wk-1')
+    expect((await find()).cordonedBy).toBe('op-1')
+    world.userUncordon('wk-1')
+    world.userCordon('wk-1')
+    const theirs = await find()
+    expect([theirs.annotations[ANNOTATION.cordonedBy], theirs.cordonedBy]).toEqual(['op-1', undefined])
+    value(await run(kube.uncordon(theirs)))
+    expect(await find()).toMatchObject({ unschedulable: true, annotations: {} })
+    expect(world.journal.of('uncordon', 'wk-1').map(e => e.detail)).toEqual(['by a person'])
+  })
+
   it('sees pods, budgets, volumes and the network', async () => {
     const { run, kube } = await open({
       cilium: { version: '1.18.2', config: { 'routing-mode': 'native' } },
