@@ -8,7 +8,7 @@ import type { Known } from '../../core/preflight.ts'
 import { impostors, knownOf, nodesRefusal, once, overridable, refuse, unanswered, unregistered } from '../../core/preflight.ts'
 import { compareVersions, parseVersion, versionSpan } from '../../core/versions.ts'
 import type { Need, World } from '../../core/world.ts'
-import { displayName, nodeFacts, nodeOf } from '../../core/world.ts'
+import { displayName, nodeFacts, nodeOf, serviceFacts } from '../../core/world.ts'
 import { removalGate } from './reset.ts'
 import type { Action } from './spec.ts'
 import { meant, restartGate, specOf } from './view.ts'
@@ -19,8 +19,16 @@ export const checkNeeds = (operation: TalosOperation, world: World): readonly Ne
   ...(meant(operation, world).some(m => m.spec.role === 'controlplane')
     ? [{ what: 'etcd' } as const, ...controlPlanesOf(world).map((m): Need => ({ what: 'machine', name: m.metadata.name }))]
     : []),
+  ...serviceNeeds(operation, world),
   { what: 'nodes' },
 ]
+
+const serviceNeeds = (operation: TalosOperation, world: World): readonly (Need & { readonly what: 'service' })[] => {
+  const { action, service } = specOf(operation)
+  return action === 'restart-service' && service !== undefined
+    ? meant(operation, world).map(m => ({ what: 'service', name: m.metadata.name, service }))
+    : []
+}
 
 const ETCD_ACTIONS: readonly Action[] = ['etcd-defrag', 'forfeit-leadership']
 const DRAINING: readonly Action[] = ['reboot', 'shutdown', 'reset']
@@ -42,6 +50,7 @@ export const checks = (operation: TalosOperation, world: World): Checked => {
     ...impostors(known),
     ...(nodes.ok || !DRAINING.includes(action) ? [] : [nodesRefusal(nodes.fault)]),
     ...known.flatMap(k => [...platform(operation, k), ...health(operation, k), ...role(action, k, world), ...version(operation, k)]),
+    ...known.flatMap(k => service(operation, k, world)),
     ...(machine.spec.role === 'controlplane' && known.length > 0 ? quorum(operation, world, machine) : []),
   ]
   const talos = versionSpan(known.map(k => k.facts.version))
@@ -102,6 +111,14 @@ const version = (operation: TalosOperation, { facts, name, machine }: Known): re
     ? [refuse('ModeUnsupported', `${name} runs ${facts.version}; the mode force came with Talos 1.12.`, machine.metadata.name)]
     : []
 }
+
+const service = (operation: TalosOperation, { facts, name }: Known, world: World): readonly Refusal[] =>
+  serviceNeeds(operation, world).flatMap(need => {
+    const seen = serviceFacts(world, need.name, need.service)
+    if (!seen.ok || seen.value) return []
+    const message = `${name} has no service ${need.service}; \`talosctl -n ${facts.address} services\` tells which it has.`
+    return [refuse('UnknownService', message, need.name)]
+  })
 
 /** What etcd has to say. Where only the machine itself is unwell, its reboot may be the cure, and override passes. */
 const quorum = (operation: TalosOperation, world: World, machine: TalosMachine): readonly Refusal[] => {

@@ -215,6 +215,12 @@ describe('opening', () => {
 describe('the checks refuse', () => {
   const refusals = (v: View) => checks(v.operation, v.world).refusals.map(r => `${r.rule}${r.overridable ? ' (overridable)' : ''}`)
   const container = ok(facts('wk-1', { platform: 'container' }))
+  const withService = (seen: typeof silent | undefined) =>
+    view(
+      { action: 'restart-service', service: 'ext-x' },
+      {},
+      { facts: { services: { [serviceKey({ name: 'wk-1-aaaaa', service: 'ext-x' })]: seen ?? ok(undefined) } } },
+    )
   it.each<[string, View, readonly string[]]>([
     ['nothing where all is well', view({ action: 'reboot' }), []],
     ['a machine that there is not', view({ action: 'reboot', machine: 'wk-9' }), ['UnknownMachine']],
@@ -237,6 +243,8 @@ describe('the checks refuse', () => {
     ['etcd on a worker', view({ action: 'etcd-defrag' }), ['NotAControlPlane']],
     ['Nodes that cannot be read, where they are drained', view({ action: 'reboot' }, { nodes: 'away' }), ['KubernetesUnreachable']],
     ['but not where they are not', view({ action: 'restart-service', service: 'kubelet' }, { nodes: 'away' }), []],
+    ['a service that it does not have', withService(undefined), ['UnknownService']],
+    ['but not one whose state nobody tells', withService(silent), []],
     ['the reset of one of three', view({ action: 'reset' }, { of: 'cp-1' }), ['QuorumWouldBeLost']],
     ['unless that is accepted', view({ action: 'reset' }, { of: 'cp-1' }, { spec: { acknowledge: ['no-fault-tolerance'] } }), []],
     [
