@@ -1,6 +1,7 @@
 // What is generated from the sources and committed: CRDs and reference pages. `--check` changes nothing and fails where a file differs.
 import { globSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { startRights } from '../src/api/start-rights.ts'
 import { startCommands } from '../src/app/cli/commands/upgrade.ts'
 import { EXIT } from '../src/app/cli/exit-codes.ts'
 import { realOutside } from '../src/app/cli/outside.ts'
@@ -10,6 +11,7 @@ import { compatibilityTable } from '../src/core/compatibility/table.ts'
 import { kinds } from '../src/kinds/registry.ts'
 import { failed } from '../src/ports/fault.ts'
 import { SERVICES } from '../src/talossim/services.ts'
+import { chartFiles } from './generate/chart.ts'
 import { cliPage } from './generate/cli-page.ts'
 import { compatibilityPage } from './generate/compatibility-page.ts'
 import { crdFiles, crdFolder } from './generate/crds.ts'
@@ -18,6 +20,7 @@ import { differences, settle } from './generate/files.ts'
 import { kindFolder, kindPages, stepsByReason } from './generate/kind-pages.ts'
 import { reasonsPage } from './generate/reasons-page.ts'
 import { resourceFolder, resourcePages } from './generate/resource-pages.ts'
+import { securityPage } from './generate/security-page.ts'
 import { talosMethodsPage } from './generate/talos-methods-page.ts'
 
 /** Pages are made from what the commands say of themselves; none is run. */
@@ -27,10 +30,12 @@ const root = join(import.meta.dirname, '..')
 
 const files = new Map([
   ...crdFiles(resources()),
+  ...chartFiles(startRights(kinds)),
   ...resourcePages(resources()),
   ...kindPages(kinds),
   ...reasonsPage(stepsByReason(kinds)),
   ...compatibilityPage(compatibilityTable),
+  ...securityPage(startRights(kinds)),
   ...talosMethodsPage(SERVICES),
   ...cli(),
   ...fieldCases(),

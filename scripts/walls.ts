@@ -31,6 +31,7 @@ const rooms: Record<string, Room> = {
   'adapters/talos': { rooms: ['api', 'ports'], packages: ['node:', ...wire, 'yaml'], folders: ['proto'] },
   'adapters/pki': { rooms: ['api', 'ports'], packages: ['node:', ...certificates] },
   'adapters/s3': { rooms: ['api', 'ports'], packages: ['node:', '@aws-sdk/client-s3', '@aws-sdk/lib-storage'] },
+  install: { rooms: ['api'], isPure: true },
   storm: {
     rooms: ['api', 'ports', 'core', 'kinds', 'engine', 'world', 'talossim', 'kubesim', 'storm'],
     packages: ['node:', 'fast-check', 'zod'],

@@ -12,8 +12,8 @@ export type KindAction = {
   readonly fields: readonly string[]
   /** Those of them that it cannot do without. */
   readonly needs?: readonly string[]
-  /** It destroys something: whoever starts it types the cluster's name. */
-  readonly dangerous?: true
+  /** As `KindBlock.start`. */
+  readonly start?: string
 }
 
 export type KindBlock = {
@@ -23,6 +23,11 @@ export type KindBlock = {
   readonly block: string
   readonly summary: string
   readonly spec: z.ZodType
+  /**
+   * It can take a cluster down, or destroys something: who starts it types the cluster's name, and needs the verb `start` on this subresource of
+   * talosoperations (spec 8). Absent: whoever may create operations may start it.
+   */
+  readonly start?: string
   /** Where the block has the fields `machine` and `action`: what can be done to one machine. Each is a command of its own. */
   readonly actions?: readonly KindAction[]
 }
@@ -255,6 +260,10 @@ export const operationStatus = z
           .max(32)
           .optional()
           .meta({ description: 'What the checks found worth telling although nothing is refused.' }),
+        pins: z
+          .record(z.string().max(512), text(64))
+          .optional()
+          .meta({ description: 'Hashes of what the spec refers to, so that a change of it is noticed.', maxProperties: 8 }),
       })
       .optional()
       .meta({ description: 'What the checks found.' }),

@@ -7,16 +7,26 @@ import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
+import { startRights } from '../../src/api/start-rights.ts'
 import { startChild, type Child } from '../../src/app/child.ts'
+import { peoplesRoles } from '../../src/install/roles.ts'
+import { kinds } from '../../src/kinds/registry.ts'
 import { realParts } from './parts.ts'
 
 export const roles = ['admin', 'operator', 'viewer'] as const
 export type Role = (typeof roles)[number]
 
+/** Users beside those of the roles, with the groups of each. */
+export type MoreUsers = Readonly<Record<string, readonly string[]>>
+
 export interface KubeRequest {
   path: string
   method?: string
   role?: Role
+  /** One of the `users` that the server was started with, instead of a role. */
+  user?: string
+  /** Whom the sender impersonates. */
+  as?: { readonly user: string; readonly groups?: readonly string[] }
   body?: unknown
   contentType?: string
 }
@@ -31,8 +41,8 @@ export interface RealKubeApiserver {
   url: string
   caPem: string
   tokens: Record<Role, string>
-  /** A kubeconfig file for that role; its context's namespace is `default`. */
-  kubeconfigPath(role: Role): string
+  /** A kubeconfig file for that role or user; its context's namespace is `default`. */
+  kubeconfigPath(user: string): string
   request(request: KubeRequest): Promise<KubeAnswer>
   /** SIGKILL, as a crash; etcd and its data stay. */
   kill(): Promise<void>
@@ -47,10 +57,8 @@ export interface RealKubeApiserver {
 }
 
 const readyWithinMs = 60_000
-const group = 'ichor.maesh.dev'
-const resources = ['talosclusters', 'talosmachines', 'talosoperations', 'etcdsnapshots']
 
-export async function startKubeApiserver(options: { arguments?: string[] } = {}): Promise<RealKubeApiserver> {
+export async function startKubeApiserver(options: { arguments?: string[]; users?: MoreUsers } = {}): Promise<RealKubeApiserver> {
   const parts = await realParts('etcd', 'kube-apiserver')
   if ('missing' in parts) throw new Error(`no real API server: ${parts.missing}`)
 
@@ -60,7 +68,7 @@ export async function startKubeApiserver(options: { arguments?: string[] } = {})
     // A port that was free may be taken a moment later: then once more, with others.
     for (let attempt = 1; ; attempt++) {
       try {
-        return await start(parts.paths, folder, options.arguments ?? [])
+        return await start(parts.paths, folder, options.arguments ?? [], options.users ?? {})
       } catch (error) {
         if (attempt === 3 || !/address already in use/.test(String(error))) throw error
       }
@@ -71,11 +79,23 @@ export async function startKubeApiserver(options: { arguments?: string[] } = {})
   }
 }
 
-async function start(programs: Record<'etcd' | 'kube-apiserver', string>, folder: string, more: string[]): Promise<RealKubeApiserver> {
+async function start(
+  programs: Record<'etcd' | 'kube-apiserver', string>,
+  folder: string,
+  more: string[],
+  users: MoreUsers,
+): Promise<RealKubeApiserver> {
   const [etcdPort, peerPort, port] = (await freePorts(3)) as [number, number, number]
   const url = `https://127.0.0.1:${port}`
   const file = (name: string) => join(folder, name)
-  const tokens = Object.fromEntries(roles.map(role => [role, randomBytes(16).toString('hex')])) as Record<Role, string>
+  const groupsOf: MoreUsers = { admin: ['system:masters'], operator: ['ichor-operators'], viewer: ['ichor-viewers'], ...users }
+  const tokens = Object.fromEntries(Object.keys(groupsOf).map(user => [user, randomBytes(16).toString('hex')])) as Record<Role, string>
+
+  const tokenOf = (user: string): string => {
+    const token = (tokens as Record<string, string>)[user]
+    if (token === undefined) throw new Error(`the server was started without a user ${user}`)
+    return token
+  }
 
   const keys = generateKeyPairSync('ec', {
     namedCurve: 'P-256',
@@ -86,7 +106,9 @@ async function start(programs: Record<'etcd' | 'kube-apiserver', string>, folder
   writeFileSync(file('service-account.pub'), keys.publicKey)
   writeFileSync(
     file('tokens.csv'),
-    roles.map(role => `${tokens[role]},${role},${role},"${role === 'admin' ? 'system:masters' : `ichor-${role}s`}"\n`).join(''),
+    Object.entries(groupsOf)
+      .map(([user, groups]) => `${tokenOf(user)},${user},${user},"${groups.join(',')}"\n`)
+      .join(''),
     { mode: 0o600 },
   )
 
@@ -137,7 +159,7 @@ async function start(programs: Record<'etcd' | 'kube-apiserver', string>, folder
 
   // The server signs its own certificate at its first start; the file holds its CA as well.
   const readCa = () => readFileSync(file('certificates/apiserver.crt'), 'utf8')
-  const call = (request: KubeRequest) => callServer(url, readCa(), tokens[request.role ?? 'admin'], request)
+  const call = (request: KubeRequest) => callServer(url, readCa(), tokenOf(request.user ?? request.role ?? 'admin'), request)
 
   const untilReady = async (child: Child) => {
     const deadline = Date.now() + readyWithinMs
@@ -184,13 +206,15 @@ async function start(programs: Record<'etcd' | 'kube-apiserver', string>, folder
     throw error
   }
 
-  for (const role of roles) writeFileSync(file(`kubeconfig-${role}`), kubeconfig(url, readCa(), role, tokens[role]), { mode: 0o600 })
+  const kubeconfigPath = (user: string): string => file(`kubeconfig-${user.replaceAll(':', '_')}`)
+  for (const user of Object.keys(groupsOf))
+    writeFileSync(kubeconfigPath(user), kubeconfig(url, readCa(), user, tokenOf(user)), { mode: 0o600 })
 
   return {
     url,
     caPem: readCa(),
     tokens,
-    kubeconfigPath: role => file(`kubeconfig-${role}`),
+    kubeconfigPath,
     request: call,
     kill: killServer,
     restart: async () => {
@@ -213,33 +237,30 @@ async function start(programs: Record<'etcd' | 'kube-apiserver', string>, folder
   }
 }
 
-// The least that makes the two roles what spec and chart call them; the chart's own ClusterRoles may be applied over these.
+// The roles of people as they are installed, each bound to a group.
 async function grantRoles(call: (request: KubeRequest) => Promise<KubeAnswer>): Promise<void> {
-  const verbs: Record<'operator' | 'viewer', string[]> = {
-    viewer: ['get', 'list', 'watch'],
-    operator: ['get', 'list', 'watch', 'create', 'update', 'patch', 'delete'],
-  }
   const api = '/apis/rbac.authorization.k8s.io/v1'
-  for (const role of ['operator', 'viewer'] as const) {
-    const name = `ichor-${role}`
-    const created = [
-      await call({
-        path: `${api}/clusterroles`,
-        method: 'POST',
-        body: { metadata: { name }, rules: [{ apiGroups: [group], resources, verbs: verbs[role] }] },
-      }),
-      await call({
-        path: `${api}/clusterrolebindings`,
-        method: 'POST',
-        body: {
-          metadata: { name },
-          roleRef: { apiGroup: 'rbac.authorization.k8s.io', kind: 'ClusterRole', name },
-          subjects: [{ apiGroup: 'rbac.authorization.k8s.io', kind: 'Group', name: `ichor-${role}s` }],
-        },
-      }),
-    ]
-    for (const answer of created) if (answer.status !== 201) throw new Error(`cannot grant ${name}: ${JSON.stringify(answer.body)}`)
-  }
+  const created = [
+    ...(await Promise.all(
+      peoplesRoles(startRights(kinds).map(right => right.subresource)).map(body =>
+        call({ path: `${api}/clusterroles`, method: 'POST', body }),
+      ),
+    )),
+    ...(await Promise.all(
+      ['ichor-operator', 'ichor-viewer'].map(name =>
+        call({
+          path: `${api}/clusterrolebindings`,
+          method: 'POST',
+          body: {
+            metadata: { name },
+            roleRef: { apiGroup: 'rbac.authorization.k8s.io', kind: 'ClusterRole', name },
+            subjects: [{ apiGroup: 'rbac.authorization.k8s.io', kind: 'Group', name: `${name}s` }],
+          },
+        }),
+      ),
+    )),
+  ]
+  for (const answer of created) if (answer.status !== 201) throw new Error(`cannot grant the roles: ${JSON.stringify(answer.body)}`)
 }
 
 function callServer(url: string, ca: string, token: string, request: KubeRequest): Promise<KubeAnswer> {
@@ -255,6 +276,7 @@ function callServer(url: string, ca: string, token: string, request: KubeRequest
         headers: {
           authorization: `Bearer ${token}`,
           accept: 'application/json',
+          ...(request.as ? { 'impersonate-user': request.as.user, 'impersonate-group': [...(request.as.groups ?? [])] } : {}),
           ...(body === undefined
             ? {}
             : { 'content-type': request.contentType ?? 'application/json', 'content-length': Buffer.byteLength(body) }),
@@ -266,7 +288,9 @@ function callServer(url: string, ca: string, token: string, request: KubeRequest
         incoming.on('error', reject)
         incoming.on('end', () => {
           const text = Buffer.concat(chunks).toString()
-          resolve({ status: incoming.statusCode!, body: /json/.test(incoming.headers['content-type'] ?? '') ? JSON.parse(text) : text })
+          // A watch answers with a line for each event, which together are no JSON.
+          const isJson = /json/.test(incoming.headers['content-type'] ?? '') && !/[?&]watch=true/.test(request.path)
+          resolve({ status: incoming.statusCode!, body: isJson ? JSON.parse(text) : text })
         })
       },
     )
@@ -276,14 +300,14 @@ function callServer(url: string, ca: string, token: string, request: KubeRequest
   })
 }
 
-function kubeconfig(server: string, ca: string, role: Role, token: string): string {
+function kubeconfig(server: string, ca: string, user: string, token: string): string {
   return JSON.stringify({
     apiVersion: 'v1',
     kind: 'Config',
     clusters: [{ name: 'test', cluster: { server, 'certificate-authority-data': Buffer.from(ca).toString('base64') } }],
-    users: [{ name: role, user: { token } }],
-    contexts: [{ name: role, context: { cluster: 'test', user: role, namespace: 'default' } }],
-    'current-context': role,
+    users: [{ name: user, user: { token } }],
+    contexts: [{ name: user, context: { cluster: 'test', user, namespace: 'default' } }],
+    'current-context': user,
   })
 }
 

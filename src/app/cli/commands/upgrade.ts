@@ -68,7 +68,7 @@ const startCommand = (shell: Shell, { kind, action }: What): Command => {
   } of own)
     if (action?.needs?.includes(field)) option.makeOptionMandatory()
   for (const { option } of [...own, ...envelopeFlags(shell.outside.kinds)]) command.addOption(option)
-  if (action?.dangerous) command.option('--confirm <cluster>', "the cluster's name: start without asking for it")
+  if ((action ?? kind).start) command.option('--confirm <cluster>', "the cluster's name: start without asking for it")
   command
     .option('--cluster <name>', 'the TalosCluster to act on (default: the only one in the namespace)')
     .option(
@@ -108,7 +108,7 @@ const exampleOf = ({ description = '' }: { readonly description?: string }): str
 
 const actionExamples = (kind: KindBlock, action: KindAction): readonly string[] => {
   const base = `${kind.name} ${action.name} wk-1${(action.needs ?? []).map(field => ` --${field} kubelet`).join('')}`
-  return [`${base} --plan`, `${base} --wait${action.dangerous ? ' --confirm home' : ''}`]
+  return [`${base} --plan`, `${base} --wait${action.start ? ' --confirm home' : ''}`]
 }
 
 const start = async (
@@ -174,7 +174,7 @@ const start = async (
   }
 
   const question = `Start ${title} on cluster ${cluster}?`
-  if (what.action?.dangerous) await confirmName(terminal, `${question} It cannot be undone.`, cluster, options.confirm)
+  if ((what.action ?? kind).start) await confirmName(terminal, `${question} It cannot be undone.`, cluster, options.confirm)
   else await confirm(terminal, question, options.yes)
   const created = await api.create(OPERATION, namespace, object)
   if (!created.ok && created.fault.kind === 'alreadyExists') throw taken(session, name)

@@ -1,0 +1,55 @@
+import { stringify } from 'yaml'
+import type { StartRight } from '../../src/api/start-rights.ts'
+import { controllerObjects, DEFAULTS, type Settings, talosAccess } from '../../src/install/controller.ts'
+import type { KubeObject } from '../../src/install/object.ts'
+import { policies } from '../../src/install/policies.ts'
+import { CONTROLLER_ACCOUNT, controllerRoles, peoplesRoles } from '../../src/install/roles.ts'
+import type { Files } from './files.ts'
+
+export const templateFolder = 'charts/ichor/templates'
+
+// What helm fills in stands in the objects as a marked string, and is put into the text when the objects have become YAML.
+const helm = (expression: string): string => `@{${expression}}@`
+const value = <T>(path: string): T => helm(`toJson .Values.${path}`) as unknown as T
+/** In a list: each of the values, beside what else is in it. */
+const each = <T>(path: string): readonly T[] => [`@each{.Values.${path}}@` as unknown as T]
+
+const filled = (yaml: string): string =>
+  yaml
+    .replaceAll(/^( *)- ["']?@each\{(.+?)\}@["']?$/gm, '$1{{- range $2 }}\n$1- {{ toJson . }}\n$1{{- end }}')
+    .replaceAll(/["']@\{(.+?)\}@["']/g, '{{ $1 }}')
+    .replaceAll(/@\{(.+?)\}@/g, '{{ $1 }}')
+
+const textOf = (objects: readonly KubeObject[]): string =>
+  filled(objects.map(object => `---\n${stringify(object, { lineWidth: 0, aliasDuplicateObjects: false })}`).join(''))
+
+const NOTE = '{{- /* Generated from src/install by npm run generate; do not edit. */}}\n'
+
+/** Only where the value is set. */
+const where = (path: string, yes: string, no?: string): string =>
+  `{{- if .Values.${path} }}\n${yes}${no === undefined ? '' : `{{- else }}\n${no}`}{{- end }}\n`
+
+/** The templates of the chart: the same objects that `ichor install` writes. */
+export const chartFiles = (rights: readonly StartRight[]): Files => {
+  const controller = { name: CONTROLLER_ACCOUNT, namespace: helm('.Release.Namespace') }
+  const settings: Settings = {
+    ...(Object.fromEntries(Object.keys(DEFAULTS).map(name => [name, value(name)])) as unknown as typeof DEFAULTS),
+    imagePullSecrets: value('imagePullSecrets'),
+    image: helm('include "ichor.image" . | quote'),
+    namespace: helm('.Values.allNamespaces | ternary "" .Release.Namespace'),
+    logLevel: helm('.Values.logLevel'),
+    env: each('env'),
+  }
+  const templates: Readonly<Record<string, string>> = {
+    roles: textOf(peoplesRoles(rights.map(right => right.subresource))),
+    policies: where('policies', textOf(policies(rights, controller))),
+    'controller-roles': where(
+      'allNamespaces',
+      textOf(controllerRoles(controller, { allNamespaces: true })),
+      textOf(controllerRoles(controller, { allNamespaces: false })),
+    ),
+    controller: textOf(controllerObjects(controller, settings)),
+    'talos-access': where('talosCluster', textOf(talosAccess(helm('.Values.talosCluster'), helm('.Release.Namespace')))),
+  }
+  return new Map(Object.entries(templates).map(([name, text]) => [`${templateFolder}/${name}.yaml`, NOTE + text]))
+}

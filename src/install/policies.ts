@@ -1,0 +1,134 @@
+import { ANNOTATION, GROUP } from '../api/names.ts'
+import type { StartRight } from '../api/start-rights.ts'
+import type { KubeObject } from './object.ts'
+import { object } from './object.ts'
+import type { Controller } from './roles.ts'
+
+/**
+ * What the API server itself refuses, whoever writes (spec 8). CEL, evaluated by ValidatingAdmissionPolicy v1 (Kubernetes 1.30 and newer) with its
+ * authorizer, which is asked for the verbs `start` and `override`. Each fails closed.
+ */
+
+const API = 'admissionregistration.k8s.io/v1'
+
+/** Names of the policies; each is bound by a binding of the same name. */
+export const POLICY = { operations: 'ichor-operations', status: 'ichor-status' } as const
+
+type Validation = { readonly expression: string; readonly messageExpression: string; readonly reason: 'Forbidden' | 'Invalid' }
+type Policy = {
+  readonly name: string
+  readonly operations: readonly string[]
+  readonly resources: readonly string[]
+  readonly conditions?: readonly { readonly name: string; readonly expression: string }[]
+  readonly variables: Readonly<Record<string, string>>
+  readonly validations: readonly Validation[]
+}
+
+const quoted = (text: string): string => `'${text}'`
+const username = 'request.userInfo.username'
+const userOf = ({ name, namespace }: Controller): string => quoted(`system:serviceaccount:${namespace}:${name}`)
+
+/** Who deletes what a namespace or an owner held. Refusing them would leave a namespace that never ends. */
+const CLEANERS = [
+  'system:serviceaccount:kube-system:namespace-controller',
+  'system:serviceaccount:kube-system:generic-garbage-collector',
+  // Of a controller manager whose loops have no accounts of their own.
+  'system:kube-controller-manager',
+]
+
+const isOf = ({ kind, block, action }: StartRight): string =>
+  action === undefined
+    ? `variables.spec.kind == ${quoted(kind)}`
+    : `(variables.spec.kind == ${quoted(kind)} && variables.spec.?${block}.?action.orValue('') == ${quoted(action)})`
+
+const annotation = (of: 'object' | 'oldObject', name: string): string => `${of}.metadata.?annotations[?${quoted(name)}].orValue('')`
+const may = (verb: string, subresource = ''): string =>
+  `authorizer.group(${quoted(GROUP)}).resource('talosoperations')${subresource}.namespace(request.namespace).check(${quoted(verb)}).allowed()`
+
+const operations = (rights: readonly StartRight[], controller: Controller): Policy => ({
+  name: POLICY.operations,
+  operations: ['CREATE', 'UPDATE', 'DELETE'],
+  resources: ['talosoperations'],
+  conditions: [{ name: 'not-the-controller', expression: `${username} != ${userOf(controller)}` }],
+  variables: {
+    spec: "request.operation == 'DELETE' ? oldObject.spec : object.spec",
+    // The subresource on which the verb start is needed.
+    right: rights.reduceRight((others, right) => `${isOf(right)} ? ${quoted(right.subresource)} : ${others}`, "''"),
+    unpauses: "request.operation == 'UPDATE' && oldObject.spec.?paused.orValue(false) && !object.spec.?paused.orValue(false)",
+    retries: `request.operation == 'UPDATE' && ${annotation('object', ANNOTATION.retry)} == 'true' && ${annotation('oldObject', ANNOTATION.retry)} != 'true'`,
+    // Deleted while it may have a machine half done: Running, or Paused after it began.
+    interrupts: `request.operation == 'DELETE' && oldObject.?status.?phase.orValue('') in ['Running', 'Paused'] && !(${username} in [${CLEANERS.map(quoted).join(', ')}])`,
+    starts: "request.operation == 'CREATE' || variables.unpauses || variables.retries || variables.interrupts",
+    overrides:
+      "request.operation == 'CREATE' ? (object.spec.?override.orValue(false) || object.spec.?ignoreWindows.orValue(false)) : request.operation == 'UPDATE' && object.spec.?override.orValue(false) && !oldObject.spec.?override.orValue(false)",
+    requestedBy: `request.operation == 'DELETE' ? '' : ${annotation('object', ANNOTATION.requestedBy)}`,
+    requestedByBefore: `request.operation == 'UPDATE' ? ${annotation('oldObject', ANNOTATION.requestedBy)} : ''`,
+    overrideBy: `request.operation == 'DELETE' ? '' : ${annotation('object', ANNOTATION.overrideBy)}`,
+    overrideByBefore: `request.operation == 'UPDATE' ? ${annotation('oldObject', ANNOTATION.overrideBy)} : ''`,
+  },
+  validations: [
+    {
+      expression: `!variables.starts || variables.right == '' || ${may('start', '.subresource(variables.right)')}`,
+      messageExpression: `${username} + ' needs the verb start on talosoperations/' + variables.right + ' in namespace ' + request.namespace + ' to ' + (request.operation == 'CREATE' ? 'start' : request.operation == 'DELETE' ? 'delete' : variables.retries ? 'retry' : 'resume') + ' this operation; the ClusterRole ichor-admin has it'`,
+      reason: 'Forbidden',
+    },
+    {
+      expression: `!variables.overrides || ${may('override')}`,
+      messageExpression: `${username} + ' needs the verb override on talosoperations in namespace ' + request.namespace + ' to set spec.override or spec.ignoreWindows; the ClusterRole ichor-admin has it'`,
+      reason: 'Forbidden',
+    },
+    {
+      expression: `!(variables.overrides && object.spec.?override.orValue(false)) || variables.overrideBy == ${username}`,
+      messageExpression: `'who sets spec.override signs it: set the annotation ${ANNOTATION.overrideBy} to "' + ${username} + '"'`,
+      reason: 'Invalid',
+    },
+    {
+      expression: `request.operation == 'DELETE' || variables.overrideBy == variables.overrideByBefore || (variables.overrides && variables.overrideBy == ${username})`,
+      messageExpression: `'the annotation ${ANNOTATION.overrideBy} is set together with spec.override, to the name of who sets it, and is not changed after that'`,
+      reason: 'Invalid',
+    },
+    {
+      expression: `request.operation == 'DELETE' || variables.requestedBy == variables.requestedByBefore || (request.operation == 'CREATE' && variables.requestedBy == ${username})`,
+      messageExpression: `'the annotation ${ANNOTATION.requestedBy} is set when the operation is created, to "' + ${username} + '" or not at all, and is not changed after that'`,
+      reason: 'Invalid',
+    },
+  ],
+})
+
+const status = (controller: Controller): Policy => ({
+  name: POLICY.status,
+  operations: ['UPDATE'],
+  resources: ['talosclusters/status', 'talosmachines/status', 'talosoperations/status', 'etcdsnapshots/status'],
+  variables: {},
+  validations: [
+    {
+      expression: `${username} == ${userOf(controller)}`,
+      messageExpression: "'status is what the controller of Ichor has seen and done: nobody else writes it'",
+      reason: 'Forbidden',
+    },
+  ],
+})
+
+const objectsOf = ({ name, operations: verbs, resources, conditions = [], variables, validations }: Policy): readonly KubeObject[] => [
+  object(
+    API,
+    'ValidatingAdmissionPolicy',
+    { name },
+    {
+      spec: {
+        failurePolicy: 'Fail',
+        matchConstraints: { resourceRules: [{ apiGroups: [GROUP], apiVersions: ['*'], operations: verbs, resources }] },
+        ...(conditions.length === 0 ? {} : { matchConditions: conditions }),
+        ...(Object.keys(variables).length === 0
+          ? {}
+          : { variables: Object.entries(variables).map(([variable, expression]) => ({ name: variable, expression })) }),
+        validations,
+      },
+    },
+  ),
+  object(API, 'ValidatingAdmissionPolicyBinding', { name }, { spec: { policyName: name, validationActions: ['Deny'] } }),
+]
+
+/** The policies and their bindings. `rights` is what needs the verb start; the controller's own writes pass. */
+export const policies = (rights: readonly StartRight[], controller: Controller): readonly KubeObject[] =>
+  [operations(rights, controller), status(controller)].flatMap(objectsOf)
