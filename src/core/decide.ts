@@ -71,18 +71,10 @@ const regaining = (operation: TalosOperation, world: World): Decision | undefine
 const takenBack = (kind: Kind, operation: TalosOperation, world: World): Decision | undefined => {
   const deleted = operation.metadata.deletionTimestamp !== undefined
   if (!operation.spec.cancelled && !deleted) return undefined
-  const why = deleted ? 'deleted' : 'cancelled'
+  const message = `${deleted ? 'Deleted' : 'Cancelled'} at a safe point; ${doneOf(operation.status)}.`
   return (
-    closing(stageOf(kind, operation), operation, world, { why, phase: 'Cancelled' }) ??
-    record(
-      operation,
-      ledger.cancelled(operation.status, world.now, `${deleted ? 'Deleted' : 'Cancelled'} at a safe point; ${doneOf(operation.status)}.`),
-      {
-        type: 'Normal',
-        reason: 'Cancelled',
-        message: `Stopped at a safe point because it was ${why}; ${doneOf(operation.status)}.`,
-      },
-    )
+    closing(stageOf(kind, operation), operation, world, { why: deleted ? 'deleted' : 'cancelled', phase: 'Cancelled' }) ??
+    record(operation, ledger.cancelled(operation.status, world.now, message), { type: 'Normal', reason: 'Cancelled', message })
   )
 }
 

@@ -1,6 +1,6 @@
 import type { TalosOperation } from '../../api/talos-operation.ts'
 import type { Exit } from './exit-codes.ts'
-import { type LogLine, operationLog } from './operation-log.ts'
+import { type LogLine, operationLog, tellTheSame } from './operation-log.ts'
 import { EVENT, OPERATION } from './resource-types.ts'
 import { mustGet, operationOf, type Session } from './session.ts'
 import { exitOf } from './watch-operation.ts'
@@ -66,17 +66,16 @@ const linesOf = async ({ api, namespace }: Session, operation: TalosOperation): 
   return operationLog(operation, events.ok ? events.value : [])
 }
 
-/** Writes each line once, however often it is handed in. */
+/** Writes each line once, however often it is handed in, and whoever tells it: an Event may come after the status that says the same. */
 const writer = ({ terminal }: Session) => {
-  const written = new Set<string>()
+  const written: LogLine[] = []
   const write = (lines: readonly LogLine[]): void => {
-    for (const { at, text, isWarning } of lines) {
-      const stamp = new Date(at).toISOString().slice(0, 19)
-      const key = `${stamp} ${text.replace(/ \(\d+ times\)$/, '')}`
-      if (written.has(key)) continue
-      written.add(key)
-      terminal.out(`${terminal.colors.dim(`${stamp}Z`)}  ${isWarning ? terminal.colors.yellow(text) : text}`)
+    for (const line of lines) {
+      if (written.some(before => tellTheSame(before, line))) continue
+      written.push(line)
+      const stamp = `${new Date(line.at).toISOString().slice(0, 19)}Z`
+      terminal.out(`${terminal.colors.dim(stamp)}  ${line.isWarning ? terminal.colors.yellow(line.text) : line.text}`)
     }
   }
-  return Object.assign(write, { written: () => written.size })
+  return Object.assign(write, { written: () => written.length })
 }

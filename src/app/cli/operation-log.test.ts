@@ -5,7 +5,7 @@ const NAME = 'talos-1-13-9'
 
 const event = (world: Bench, reason: string, message: string, at: number, more: { type?: string; uid?: string; count?: number } = {}) =>
   world.put('events', {
-    metadata: { name: `${NAME}.${reason.toLowerCase()}-${at}` },
+    metadata: { name: `${NAME}.${world.objects.size}` },
     ...{
       involvedObject: {
         kind: 'TalosOperation',
@@ -36,17 +36,31 @@ describe('ichor operation logs', () => {
     stopped(world)
     event(world, 'Accepted', 'The checks are running.', -10)
     event(world, 'LockTaken', 'Took the cluster lock.', -9)
+    event(world, 'MachineStarted', 'cp-1 is being worked on.', -9)
+    event(world, 'MachineStarted', 'cp-10 is being worked on.', -9)
+    event(world, 'MachineCompleted', 'cp-1 is done: v1.13.5 -> v1.13.9 in 4m.', -5)
     event(world, 'InstallFailed', 'no space left on device', -3, { type: 'Warning', count: 2 })
     event(world, 'Cancelled', 'Of a namesake that was deleted before.', -60, { uid: 'another' })
     expect(await world.run('operation', 'logs', NAME)).toBe(0)
     expect(world.out).toEqual([
       '2026-03-01T13:50:00Z  Accepted: The checks are running.',
       '2026-03-01T13:51:00Z  LockTaken: Took the cluster lock.',
-      '2026-03-01T13:51:00Z  opened cp-1',
-      '2026-03-01T13:55:00Z  cp-1: v1.13.5 -> v1.13.9 in 4m',
+      '2026-03-01T13:51:00Z  MachineStarted: cp-1 is being worked on.',
+      '2026-03-01T13:51:00Z  MachineStarted: cp-10 is being worked on.',
+      '2026-03-01T13:55:00Z  MachineCompleted: cp-1 is done: v1.13.5 -> v1.13.9 in 4m.',
       '2026-03-01T13:55:00Z  opened cp-2',
       '2026-03-01T13:57:00Z  InstallFailed: no space left on device (2 times)',
     ])
+  })
+
+  it('tells in full what the status has cut short', async () => {
+    const world = bench()
+    putOperation(world, NAME, {
+      status: { ...failure, machines: [], history: [{ at: minutes(-3), message: 'failed (InstallFailed): no space lef…' }] },
+    })
+    event(world, 'InstallFailed', 'no space left on device', -3, { type: 'Warning' })
+    expect(await world.run('operation', 'logs', NAME)).toBe(0)
+    expect(world.out).toEqual(['2026-03-01T13:57:00Z  InstallFailed: no space left on device'])
   })
 
   it('does without Events where they may not be read', async () => {
@@ -85,6 +99,8 @@ describe('ichor operation logs', () => {
       return world.out.length === 3
     })
     expect(world.out.map(line => line.slice(22))).toEqual(['accepted', 'opened cp-1', 'cp-1: step install'])
+    // Events come after the status that says the same.
+    event(world, 'MachineStarted', 'cp-1 is being worked on.', -1)
     world.change('talosoperations', NAME, object => {
       object.status.machines[0] = { ...machine, step: 'reboot', stepStartedAt: minutes(0) }
     })

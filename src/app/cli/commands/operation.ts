@@ -62,7 +62,7 @@ export const operationCommand = (shell: Shell): Command => {
 
   const logs = one(
     'logs',
-    'Tell what happened to one operation, oldest first: its decisions, the steps of its machines, and the Events about it',
+    'Tell what happened to one operation, oldest first: its decisions, when its machines were begun and done, and the Events about it',
   ).option('-f, --follow', 'go on until it ends; the exit code says how')
   works<{ follow?: boolean }>(
     logs,
