@@ -3,6 +3,7 @@ import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import { ANNOTATION } from '../src/api/names.ts'
+import { kinds } from '../src/kinds/registry.ts'
 import type { RestartStory } from '../src/storm/restart-story.ts'
 import { MINUTE, holderOf, restartStory } from '../src/storm/restart-story.ts'
 import { CLUSTER, NAMESPACE } from '../src/storm/story.ts'
@@ -10,15 +11,17 @@ import { RESOURCE, change, ensure } from '../src/world/objects.ts'
 import { ICHOR } from '../src/world/ports/home.ts'
 
 const text = readFileSync(join(import.meta.dirname, '..', 'docs', 'operations.md'), 'utf8')
-const [head = [], , ...rows] = (text.split('<!-- played -->')[1] ?? '')
-  .trim()
-  .split('\n')
-  .map(line =>
-    line
-      .split('|')
-      .slice(1, -1)
-      .map(cell => cell.trim()),
-  )
+const tableIn = (mark: string): readonly (readonly string[])[] =>
+  (text.split(`<!-- ${mark} -->`)[1] ?? '')
+    .trim()
+    .split('\n')
+    .map(line =>
+      line
+        .split('|')
+        .slice(1, -1)
+        .map(cell => cell.trim()),
+    )
+const [head = [], , ...rows] = tableIn('played')
 
 const quick = {
   durations: { reboot: [20_000, 30_000], pull: [5000, 8000], install: [10_000, 15_000], stopPods: [500, 1500], nodeReady: [3000, 6000] },
@@ -253,5 +256,19 @@ describe('what is asked of an operation', () => {
       if (request === '`retry=true`') expect(now).toMatchObject({ retry: undefined, lastRetry: before.lastRetry })
       if (request === '`retry=yes`') expect(now).toMatchObject({ retry: 'yes', lastRetry: before.lastRetry })
     })
+  })
+})
+
+describe('where a machine is carried to its end', () => {
+  const [, , ...told] = tableIn('committing')
+  const inTicks = (cell = ''): readonly string[] => [...cell.matchAll(/`([^`]+)`/g)].map(([, word = '']) => word)
+
+  it.each(['talos', 'kubernetes', 'node'])('kind %s: every step that commits is named, and no other', name => {
+    const own = told.filter(([kind]) => inTicks(kind).includes(name))
+    for (const stage of kinds.find(kind => kind.name === name)?.stages ?? []) {
+      const commits = stage.steps.filter(step => step.commits).map(step => step.name)
+      const row = own.find(([, what = '']) => what.split(', ').includes(stage.name)) ?? own.find(([, what]) => what === 'every component')
+      expect([stage.name, ...inTicks(row?.[2])]).toEqual([stage.name, ...commits])
+    }
   })
 })

@@ -60,7 +60,7 @@ const envelope = {
   paused: z
     .boolean()
     .default(false)
-    .meta({ description: "The operator's pause. A machine whose install has begun is carried to its end first." }),
+    .meta({ description: "The operator's pause. A machine in the middle of what has to be finished is carried to its end first." }),
   override: z
     .boolean()
     .default(false)

@@ -137,13 +137,35 @@ describe('operation get', () => {
 })
 
 describe('steering', () => {
-  it('pauses, and says when that takes effect', async () => {
-    operation('a', { status: { phase: 'Running', machines: [{ name: 'wk-1', role: 'worker', phase: 'Running', step: 'install' }] } })
-    expect(await world.run('operation', 'pause', 'a')).toBe(0)
-    expect(world.writes).toEqual(['patch talosoperations a {"spec":{"paused":true}}'])
-    expect(world.err[0]).toBe(
-      'It takes effect at the next safe point of wk-1: a machine whose install has begun is carried to its end. The cluster lock is kept.',
-    )
+  it.each([
+    ['no machine is open', {}, 'It takes effect at once: no machine is open.'],
+    [
+      'one can be given back',
+      { machines: [{ name: 'wk-1-5c0a1', hostname: 'wk-1', role: 'worker', phase: 'Running', step: 'drain' }] },
+      'wk-1 is given back at once, unless it comes to what has to be finished just now.',
+    ],
+    [
+      'one has to be finished',
+      { machines: [{ name: 'wk-1-5c0a1', hostname: 'wk-1', role: 'worker', phase: 'Running', step: 'verify', committed: 'reboot' }] },
+      'wk-1 is carried to its end first: its reboot has begun.',
+    ],
+  ])('where %s, says so: pause, cancel, delete', async (_, status, words) => {
+    for (const [verb, write] of [
+      ['pause', 'patch talosoperations a {"spec":{"paused":true}}'],
+      ['cancel', 'patch talosoperations a {"spec":{"cancelled":true}}'],
+      ['delete', 'delete talosoperations a'],
+    ] as const) {
+      operation('a', { status: { phase: 'Running', ...status } })
+      world.err.length = 0
+      world.writes.length = 0
+      expect(await world.run('operation', verb, 'a', ...(verb === 'pause' ? [] : ['--yes']))).toBe(0)
+      expect(world.writes).toEqual([write])
+      expect(world.err[0]).toBe(words)
+    }
+  })
+
+  it('says that what is asked for is so already', async () => {
+    operation('a', { spec: { paused: true }, status: { phase: 'Running' } })
     await world.run('operation', 'pause', 'a')
     expect(world.out.at(-1)).toBe('talosoperation.ichor.maesh.dev/a is paused already')
   })

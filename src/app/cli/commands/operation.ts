@@ -2,7 +2,9 @@ import type { OperationStatus, TalosOperation } from '../../../api/talos-operati
 import type { Command } from 'commander'
 import { ANNOTATION } from '../../../api/names.ts'
 import { isFinished } from '../../../api/phases.ts'
+import { openTargets } from '../../../core/ledger.ts'
 import { stateOf } from '../../../core/operation-state.ts'
+import { hostOf } from '../../../core/summary.ts'
 import type { KubeObject } from '../api.ts'
 import { exitCodesText } from '../exit-codes.ts'
 import { followLog, showLog } from '../follow-log.ts'
@@ -71,7 +73,10 @@ export const operationCommand = (shell: Shell): Command => {
     OPERATION,
   )
 
-  const pause = one('pause', 'Pause an operation. A machine whose install has begun is carried to its end first')
+  const pause = one(
+    'pause',
+    'Pause an operation at its next safe point: a machine in the middle of what has to be finished is carried to its end first',
+  )
   works(pause, shell, (session, [name = '']) => pauseOperation(session, name), OPERATION)
 
   const resume = waiting(one('resume', 'Let a paused operation go on, or run the failed step of a failed one again'))
@@ -118,13 +123,8 @@ const pauseOperation = async (session: Session, name: string): Promise<void> => 
   refuseIfEnding(operation, 'paused')
   if (spec.paused) return terminal.out(`${qualifiedName(OPERATION, name)} is paused already`)
   await change(session, name, 'pause', { spec: { paused: true } })
-  const open = openMachines(status)
   terminal.out(`${qualifiedName(OPERATION, name)} paused`)
-  terminal.err(
-    open.length > 0
-      ? `It takes effect at the next safe point of ${open.join(', ')}: a machine whose install has begun is carried to its end. The cluster lock is kept.`
-      : 'It takes effect at once: no machine is open.',
-  )
+  for (const line of beforeItStops(status)) terminal.err(line)
   terminal.err(`Let it go on with: ${outside.calledAs} operation resume ${name} -n ${namespace}`)
 }
 
@@ -177,9 +177,10 @@ const cancelOperation = async (session: Session, name: string, options: WaitOpti
     )
     await change(session, name, 'cancel', { spec: { cancelled: true } })
     terminal.out(`${qualifiedName(OPERATION, name)} cancelled`)
+    for (const line of beforeItStops(status)) terminal.err(line)
   }
   if (!options.wait) {
-    terminal.err(`It stops at the next safe point; watch it with: ${outside.calledAs} operation watch ${name} -n ${namespace}`)
+    terminal.err(`Watch it with: ${outside.calledAs} operation watch ${name} -n ${namespace}`)
     return 'ok'
   }
   // What was asked for here is that it ends as Cancelled.
@@ -189,8 +190,16 @@ const cancelOperation = async (session: Session, name: string, options: WaitOpti
   return after.ok && exitOf(operationOf(after.value)) === 'stopped' && operationOf(after.value).status.phase === 'Cancelled' ? 'ok' : exit
 }
 
-const openMachines = (status: OperationStatus): readonly string[] =>
-  (status.machines ?? []).filter(machine => machine.phase === 'Running').map(machine => machine.name)
+/** What becomes of the machines that are open before the operation stops. */
+const beforeItStops = (status: OperationStatus): readonly string[] => {
+  const open = openTargets(status)
+  if (open.length === 0) return ['It takes effect at once: no machine is open.']
+  return open.map(target =>
+    target.committed === undefined
+      ? `${hostOf(target)} is given back at once, unless it comes to what has to be finished just now.`
+      : `${hostOf(target)} is carried to its end first: its ${target.committed} has begun.`,
+  )
+}
 
 const deleteOperation = async (session: Session, name: string, yes: boolean | undefined): Promise<void> => {
   const { terminal } = session
@@ -210,8 +219,7 @@ const deleteOperation = async (session: Session, name: string, yes: boolean | un
   const result = await session.api.delete(OPERATION, session.namespace, name)
   if (!result.ok && result.fault.kind !== 'notFound') must(session, result, `delete operation ${name}`)
   terminal.out(`${qualifiedName(OPERATION, name)} deleted`)
-  const open = openMachines(status)
-  if (!isOver && open.length > 0) terminal.err(`${open.join(', ')} is brought to a safe point before the operation is gone.`)
+  if (!isOver) for (const line of beforeItStops(status)) terminal.err(line)
 }
 
 /** The operation, unless it is over: then there is nothing to steer. */
