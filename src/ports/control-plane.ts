@@ -39,13 +39,16 @@ export type DeprecatedApi = {
   readonly removedIn: string
 }
 
-/** What applying a manifest would do. */
+/** What applying a manifest would do, or what became of one. */
 export type ManifestChange = {
   /** `Service kube-system/kube-dns` */
   readonly name: string
-  /** same: nothing. refused: the API server does not take it, in the words of `detail`. */
-  readonly would: 'same' | 'create' | 'change' | 'refused'
-  /** For `change` the fields, and for `refused` why. Never a value. */
+  /**
+   * same: nothing. refused: the API server does not take it, in the words of `detail`. leftover: no manifest, but Talos' inventory has it and it lives;
+   * only pruning deletes it. kept: the same, but pruning leaves it alone, too.
+   */
+  readonly would: 'same' | 'create' | 'change' | 'refused' | 'leftover' | 'kept'
+  /** For `change` the fields, and for `refused` and `kept` why. Never a value. */
   readonly detail: string
 }
 
@@ -54,8 +57,10 @@ export type ControlPlaneCalls = {
   readonly controlPlane: () => Promise<Result<ControlPlaneFacts>>
   /** By the metrics of the API server that answers; others may have been asked for more. */
   readonly deprecatedApis: () => Promise<Result<readonly DeprecatedApi[]>>
-  /** By a dry run of server-side apply; writes nothing. */
+  /** By a dry run of server-side apply; writes nothing. What is left over is found by the inventory that Talos keeps since 1.13, and comes last. */
   readonly compareManifests: (manifests: readonly Manifest[]) => Promise<Result<readonly ManifestChange[]>>
   /** Server-side apply in Talos' own name, what others need first. Goes on after one that is refused; the answer is the first fault. Deletes nothing. */
   readonly applyManifests: (manifests: readonly Manifest[]) => Promise<Result<void>>
+  /** Deletes those leftovers that are named, and takes them out of the inventory. */
+  readonly pruneManifests: (manifests: readonly Manifest[], names: readonly string[]) => Promise<Result<void>>
 }

@@ -2,10 +2,12 @@ import type { ManifestChange } from '../ports/control-plane.ts'
 import { same } from './json.ts'
 import { kubernetesConfigOf } from './kubernetes-config.ts'
 import type { Machine } from './machine.ts'
+import { versionOf } from './machine.ts'
 import { endpointOf } from './machine-config.ts'
 import { ensure } from './objects.ts'
 import { daemonSet, FLANNEL, KUBE_PROXY } from './population.ts'
 import { asciiBytes, encodeBase64 } from './ports/base64.ts'
+import { isAtLeast } from './releases.ts'
 import type { Site } from './site.ts'
 import type { Draft, KubeObject } from './store.ts'
 
@@ -144,12 +146,48 @@ const placeOf = (object: JsonObject): readonly [namespace: string, name: string]
   return [namespace, name]
 }
 
+const INVENTORY = { namespace: 'kube-system', name: 'talos-bootstrap-manifests-inventory' }
+const OWNER = 'config.k8s.io/owning-inventory'
+const inventoryOf = (site: Site): KubeObject | undefined => site.store.get('configmaps', INVENTORY.namespace, INVENTORY.name)
+
+const groupIn = (object: JsonObject): string => {
+  const [group = '', version] = String(object['apiVersion']).split('/')
+  return version === undefined ? '' : group
+}
+const keyOf = (object: JsonObject): string => {
+  const [namespace, name] = placeOf(object)
+  return [namespace, name.replaceAll(':', '__'), groupIn(object), object['kind']].join('_')
+}
+
+/** As Talos sends it: since 1.13 it says in which inventory it is. */
+const asSent = (site: Site, object: JsonObject): JsonObject => {
+  if (!inventoryOf(site)) return object
+  const { annotations = {}, ...metadata } = object['metadata'] as { annotations?: JsonObject }
+  return { ...object, metadata: { ...metadata, annotations: { ...annotations, [OWNER]: INVENTORY.name } } }
+}
+
+const enter = (site: Site, change: Readonly<Record<string, string | undefined>>): void => {
+  const inventory = inventoryOf(site)
+  if (!inventory) return
+  const data = Object.entries({ ...(inventory['data'] as JsonObject), ...change }).filter(([, value]) => value !== undefined)
+  site.store.update('configmaps', { ...inventory, data: Object.fromEntries(data) } as KubeObject)
+}
+
 /** Brings them into the cluster; what is there already stays as it is. */
 export const installManifests = (site: Site): void => {
   const machine = site.machines.find(one => one.role === 'controlplane' && one.config !== '')
   if (!machine) return
+  if (isAtLeast(versionOf(machine), 1, 13))
+    ensure(site.store, 'configmaps', { apiVersion: 'v1', kind: 'ConfigMap', metadata: INVENTORY, data: {} } as unknown as Draft)
   for (const { objects } of bootstrapManifests(site, machine))
-    for (const object of objects) ensure(site.store, shelfOf(object), asStored(object) as unknown as Draft)
+    for (const object of objects) {
+      const sent = asStored(asSent(site, object))
+      ensure(site.store, shelfOf(object), sent as unknown as Draft)
+      // Daemons were there before, and yet are Talos' own.
+      const live = site.store.get(shelfOf(object), ...placeOf(object))
+      if (live) site.store.update(shelfOf(object), { ...live, metadata: laidOver(live.metadata, sent['metadata']) } as KubeObject)
+      enter(site, { [keyOf(object)]: '' })
+    }
 }
 
 const isObject = (value: unknown): value is JsonObject => typeof value === 'object' && value !== null && !Array.isArray(value)
@@ -173,13 +211,13 @@ const fieldsOf = (before: unknown, after: unknown, path: string): readonly strin
 }
 
 /** What applying it would do, as the dry run of an API server tells. */
-export const compareManifest = (site: Site, object: JsonObject): ManifestChange => {
+const compareManifest = (site: Site, object: JsonObject): ManifestChange => {
   const name = titleOf(object)
   const refused = site.faults.refusedManifests.get(name)
   if (refused !== undefined) return { name, would: 'refused', detail: refused }
   const live = site.store.get(shelfOf(object), ...placeOf(object))
   if (!live) return { name, would: 'create', detail: '' }
-  const fields = fieldsOf(live, laidOver(live, asStored(object)), '')
+  const fields = fieldsOf(live, laidOver(live, asStored(asSent(site, object))), '')
   return fields.length === 0 ? { name, would: 'same', detail: '' } : { name, would: 'change', detail: fields.join(', ') }
 }
 
@@ -188,9 +226,42 @@ export const applyManifest = (site: Site, object: JsonObject): string | undefine
   const change = compareManifest(site, object)
   const live = site.store.get(shelfOf(object), ...placeOf(object))
   if (change.would === 'refused') return change.detail
+  enter(site, { [keyOf(object)]: '' })
   if (change.would === 'same') return undefined
-  if (live) site.store.update(shelfOf(object), laidOver(live, asStored(object)) as KubeObject)
-  else site.store.create(shelfOf(object), asStored(object) as unknown as Draft)
+  const wanted = asStored(asSent(site, object))
+  if (live) site.store.update(shelfOf(object), laidOver(live, wanted) as KubeObject)
+  else site.store.create(shelfOf(object), wanted as unknown as Draft)
   site.journal.write('', 'manifest', change.name)
   return undefined
+}
+
+/** What is in the inventory and lives, but is none of the manifests. */
+const leftovers = (site: Site, objects: readonly JsonObject[]): readonly { readonly key: string; readonly live: KubeObject }[] => {
+  const keys = Object.keys((inventoryOf(site)?.['data'] as JsonObject | undefined) ?? {})
+  return keys.flatMap(key => {
+    const [namespace = '', name = ''] = key.replaceAll('__', ':').split('_')
+    const kind = key.split('_').at(-1) ?? ''
+    const live = site.store.get(SHELVES[kind] ?? '', namespace, name)
+    return live && !objects.some(object => keyOf(object) === key) ? [{ key, live }] : []
+  })
+}
+
+/** What applying these would do, and what is left over of others. */
+export const compareManifests = (site: Site, objects: readonly JsonObject[]): readonly ManifestChange[] => [
+  ...objects.map(object => compareManifest(site, object)),
+  ...leftovers(site, objects).map(({ live }): ManifestChange => {
+    const owner = live.metadata.annotations?.[OWNER] ?? INVENTORY.name
+    return owner === INVENTORY.name
+      ? { name: titleOf(live), would: 'leftover', detail: '' }
+      : { name: titleOf(live), would: 'kept', detail: `it belongs to the inventory ${owner}` }
+  }),
+]
+
+export const pruneManifests = (site: Site, objects: readonly JsonObject[], names: readonly string[]): void => {
+  for (const { key, live } of leftovers(site, objects)) {
+    if (!names.includes(titleOf(live))) continue
+    site.store.remove(shelfOf(live), ...placeOf(live))
+    enter(site, { [key]: undefined })
+    site.journal.write('', 'manifest-pruned', titleOf(live))
+  }
 }

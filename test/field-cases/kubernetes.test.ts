@@ -252,4 +252,67 @@ describe('what Talos brings into the cluster', () => {
     expect(run.world.store.get(RESOURCE.daemonSets, 'kube-system', 'kube-proxy')).toBeUndefined()
     expect(run.status().preflight?.notes).toContain('kube-proxy is switched off, and stays so.')
   })
+
+  const withoutProxy = (run: Run, ...names: readonly string[]): void => {
+    for (const name of names) {
+      const machine = run.world.machine(name)
+      const text = machine.config.replace(/( {4}proxy:\n)( {8}image: \S+\n)?/, '$1        disabled: true\n')
+      expect(text).not.toBe(machine.config)
+      setConfig(run.world.site, machine, text)
+    }
+  }
+  const proxy = ({ world }: Run) => world.store.get(RESOURCE.daemonSets, 'kube-system', 'kube-proxy')
+  const controlPlanes = ['cp-1', 'cp-2', 'cp-3']
+
+  it('and no longer does, stays where nobody asked to delete it, and is named in the plan', async () => {
+    const { run } = await play({ cluster: before, spec: { kubernetes }, arrange: r => withoutProxy(r, ...controlPlanes) })
+    expect(run.status().phase).toBe('Completed')
+    expect(proxy(run)).toBeDefined()
+    expect(run.status().preflight?.notes).toContain(
+      'Talos once brought these and no longer does; they stay, unless `--prune` asks to delete them: DaemonSet kube-system/kube-proxy.',
+    )
+  })
+
+  it('is deleted with prune, as the plan says, and is out of the inventory, so that Talos makes it again when it is wanted', async () => {
+    const { run } = await play({
+      cluster: before,
+      spec: { kubernetes: { ...kubernetes, prune: true } },
+      arrange: r => withoutProxy(r, ...controlPlanes),
+    })
+    expect(run.status().phase).toBe('Completed')
+    expect(proxy(run)).toBeUndefined()
+    expect(run.world.journal.of('manifest-pruned').map(e => e.detail)).toEqual(['DaemonSet kube-system/kube-proxy'])
+    expect(run.status().preflight?.notes?.join(' ')).toContain(
+      'deleted, which Talos once brought and no longer does: DaemonSet kube-system/kube-proxy.',
+    )
+    const inventory = run.world.store.get('configmaps', 'kube-system', 'talos-bootstrap-manifests-inventory')
+    expect(Object.keys(inventory?.['data'] ?? {})).not.toContain('kube-system_kube-proxy_apps_DaemonSet')
+  })
+
+  it('stays while one control plane still has it as a manifest, and where Talos keeps no inventory', async () => {
+    const spec = { kubernetes: { ...kubernetes, prune: true } }
+    const one = await play({ cluster: before, spec, arrange: r => withoutProxy(r, 'cp-1', 'cp-3') })
+    const old = await play({
+      cluster: { kubernetes: 'v1.34.2', talos: 'v1.12.5' },
+      spec: { kubernetes: { version: 'v1.35.4', prune: true } },
+      arrange: r => withoutProxy(r, ...controlPlanes),
+    })
+    for (const { run } of [one, old]) {
+      expect(run.status().phase).toBe('Completed')
+      expect(proxy(run)).toBeDefined()
+      expect(run.status().preflight?.notes?.join(' ')).toContain('Nothing is to be deleted')
+    }
+  })
+
+  it('is not deleted where the plan did not show it', async () => {
+    const { run } = await play({
+      cluster: before,
+      spec: { kubernetes: { ...kubernetes, prune: true } },
+      allowed: { apiOutage: true },
+      arrange: r => when(r, 'kubelet-restart', () => r.byHand(() => withoutProxy(r, ...controlPlanes))),
+    })
+    expect(run.status()).toMatchObject({ phase: 'Paused', failureReason: 'ManifestSyncFailed' })
+    expect(messages(run)).toMatch(/DaemonSet kube-system\/kube-proxy would be deleted, too, but the plan did not show it/)
+    expect(proxy(run)).toBeDefined()
+  })
 })

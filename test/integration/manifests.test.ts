@@ -1,7 +1,7 @@
 // The bootstrap manifests of Talos on a real API server: what applying them would do, and what it does.
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { kubeClient, type KubeClient } from '../../src/adapters/kube/client.ts'
-import { at, text } from '../../src/adapters/kube/json.ts'
+import { at, record, text } from '../../src/adapters/kube/json.ts'
 import { openKube } from '../../src/adapters/kube/kube.ts'
 import { loadKubeConfig } from '../../src/adapters/kube/kubeconfig.ts'
 import { RESOURCE } from '../../src/adapters/kube/resource.ts'
@@ -125,6 +125,66 @@ describe.skipIf('missing' in servers)(`manifests on a real kube-apiserver${'miss
     expect(await would([{ apiVersion: 'nobody.example/v1', kind: 'Thing', metadata: { name: 't' } }])).toEqual([
       'Thing t: refused: the API server knows no Thing in nobody.example/v1',
     ])
+  })
+
+  describe("Talos' inventory", () => {
+    const inventory = { namespace: 'kube-system', name: 'talos-bootstrap-manifests-inventory' }
+    const owner = (object: object): unknown => at(object, 'metadata', 'annotations', 'config.k8s.io/owning-inventory')
+    const keys = async () => Object.keys(record(value(await client.get(RESOURCE.configMap, inventory))['data'])).toSorted()
+    const role = (name: string): Manifest => ({
+      ...{ apiVersion: 'rbac.authorization.k8s.io/v1', kind: 'ClusterRole' },
+      ...{ metadata: { name }, rules: [{ apiGroups: [''], resources: ['nodes'], verbs: ['get'] }] },
+    })
+    const config = (name: string): Manifest => ({
+      ...{ apiVersion: 'v1', kind: 'ConfigMap', metadata: { name, namespace: 'default' } },
+      data: { a: 'b' },
+    })
+    const own = { apiVersion: 'v1', kind: 'Namespace', metadata: { name: 'inventoried' } }
+    const all = [role('system:old'), config('old'), config('helm'), config('taken'), config('foreign'), own, config('stays')]
+
+    it('gets what is applied, where there is one, and the objects say so', async () => {
+      value(await kube.applyManifests([config('before')]))
+      value(await client.create(RESOURCE.configMap, { namespace: 'kube-system' }, { metadata: { name: inventory.name } }))
+      value(await kube.applyManifests([config('before'), ...all]))
+      expect(await keys()).toEqual([
+        '_inventoried__Namespace',
+        '_system__old_rbac.authorization.k8s.io_ClusterRole',
+        ...['before', 'foreign', 'helm', 'old', 'stays', 'taken'].map(name => `default_${name}__ConfigMap`),
+      ])
+      expect(owner(value(await client.get(RESOURCE.configMap, { namespace: 'default', name: 'before' })))).toBe(inventory.name)
+      expect(new Set((await would([config('before'), ...all])).map(one => one.split(': ')[1]))).toEqual(new Set(['same']))
+    })
+
+    it('tells what is left over, and what stays because somebody else has it', async () => {
+      const patch = async (name: string, metadata: object) =>
+        value(await client.patch(RESOURCE.configMap, { namespace: 'default', name }, { metadata }))
+      await patch('helm', { annotations: { 'meta.helm.sh/release-name': 'platform' } })
+      await patch('foreign', { annotations: { 'config.k8s.io/owning-inventory': 'another' } })
+      const place = { namespace: 'default', name: 'taken' }
+      value(await client.patch(RESOURCE.configMap, place, config('taken'), { type: 'apply', fieldManager: 'argocd', force: true }))
+      value(await client.delete(RESOURCE.configMap, { namespace: 'default', name: 'before' }))
+      const left = (await would([config('stays')])).filter(one => !one.endsWith('same')).toSorted()
+      expect(left).toEqual([
+        'ClusterRole system:old: leftover',
+        'ConfigMap default/foreign: kept: it belongs to the inventory another',
+        'ConfigMap default/helm: kept: Helm has taken it over',
+        'ConfigMap default/old: leftover',
+        'ConfigMap default/taken: kept: argocd has taken it over',
+        'Namespace inventoried: kept: all that is in it would go with it',
+      ])
+    })
+
+    it('loses what is pruned, of that what was named, and nothing else is deleted', async () => {
+      value(await kube.pruneManifests([config('stays')], ['ClusterRole system:old', 'ConfigMap default/helm', 'ConfigMap default/nobody']))
+      expect(await would([config('stays')])).toContain('ConfigMap default/old: leftover')
+      expect(await keys()).not.toContain('_system__old_rbac.authorization.k8s.io_ClusterRole')
+      value(await kube.pruneManifests([config('stays')], ['ConfigMap default/old']))
+      expect((await would([config('stays')])).filter(one => one.includes('leftover'))).toEqual([])
+      for (const name of ['helm', 'taken', 'foreign', 'stays']) value(await client.get(RESOURCE.configMap, { namespace: 'default', name }))
+      expect(await client.get(RESOURCE.configMap, { namespace: 'default', name: 'old' })).toMatchObject({ fault: { kind: 'notFound' } })
+      value(await kube.applyManifests([role('system:old')]))
+      expect(await keys()).toContain('_system__old_rbac.authorization.k8s.io_ClusterRole')
+    })
   })
 
   it('the metrics tell of deprecated APIs', async () => {

@@ -109,6 +109,7 @@ export const openKube = (client: KubeClient): Kube => {
     },
     compareManifests: manifests.compare,
     applyManifests: manifests.apply,
+    pruneManifests: manifests.prune,
 
     object,
 

@@ -1,14 +1,13 @@
 // Talos' bootstrap manifests: what applying them would do, and doing it.
 import type { Manifest } from '../../ports/components.ts'
 import type { ManifestChange } from '../../ports/control-plane.ts'
-import { done, isTransient, type Result } from '../../ports/fault.ts'
+import { done, isTransient, ok, type Result } from '../../ports/fault.ts'
 import type { ServedTypes } from './any-object.ts'
 import type { ApiFault, ApiResult } from './classify.ts'
 import type { KubeClient, KubeObject } from './client.ts'
+import { type Entry, groupOf, owned, readInventory, TALOS_MANAGER, titleOf } from './inventory.ts'
+import { leftoversOf } from './leftovers.ts'
 import { at, isRecord, record, text } from './json.ts'
-
-/** As Talos' own tools call themselves, so that all of them own the same fields. */
-const FIELD_MANAGER = 'talos'
 
 type Named = {
   readonly apiVersion: string
@@ -29,13 +28,14 @@ const named = (manifest: Manifest): Named => {
     kind,
     namespace,
     name,
-    title: `${kind} ${namespace === '' ? '' : `${namespace}/`}${name}`,
+    title: titleOf({ kind, namespace, name }),
   }
 }
 
 export type Manifests = {
   readonly compare: (manifests: readonly Manifest[]) => Promise<Result<readonly ManifestChange[]>>
   readonly apply: (manifests: readonly Manifest[]) => Promise<Result<void>>
+  readonly prune: (manifests: readonly Manifest[], names: readonly string[]) => Promise<Result<void>>
 }
 
 export const manifestsOf = (client: KubeClient, types: ServedTypes): Manifests => {
@@ -44,7 +44,7 @@ export const manifestsOf = (client: KubeClient, types: ServedTypes): Manifests =
     if (!type.ok) return type
     const { namespace, name } = named(manifest)
     const place = { namespace: type.value.namespaced ? namespace || 'default' : undefined, name }
-    return client.patch(type.value.resource, place, manifest, { type: 'apply', fieldManager: FIELD_MANAGER, force: true, dryRun })
+    return client.patch(type.value.resource, place, manifest, { type: 'apply', fieldManager: TALOS_MANAGER, force: true, dryRun })
   }
 
   const live = async (manifest: Manifest): Promise<ApiResult<KubeObject | undefined>> => {
@@ -71,28 +71,75 @@ export const manifestsOf = (client: KubeClient, types: ServedTypes): Manifests =
     return { ok: true, value: fields.length === 0 ? { name, would: 'same', detail: '' } : { name, would: 'change', detail: some(fields) } }
   }
 
+  const leftovers = leftoversOf(client, types)
+
   return {
     compare: async manifests => {
+      const inventory = await readInventory(client)
+      if (!inventory.ok) return inventory
       const changes: ManifestChange[] = []
       for (const manifest of inOrder(manifests)) {
-        const change = await compareOne(manifest, manifests)
+        const change = await compareOne(inventory.value ? owned(manifest) : manifest, manifests)
         if (!change.ok) return change
         changes.push(change.value)
       }
-      return { ok: true, value: changes }
+      const left = await leftovers(withoutManifest(inventory.value?.entries ?? [], manifests))
+      return left.ok ? ok([...changes, ...left.value.map(({ change }) => change)]) : left
     },
     apply: async manifests => {
+      const inventory = await readInventory(client)
+      if (!inventory.ok) return inventory
       let first: Result<void> | undefined
+      const entries: Entry[] = []
       for (const manifest of inOrder(manifests)) {
-        const applied = await send(manifest, false)
-        if (applied.ok) continue
+        const applied = await send(inventory.value ? owned(manifest) : manifest, false)
+        if (applied.ok) {
+          entries.push(entryOf(manifest, applied.value))
+          continue
+        }
         if (isTransient(applied.fault)) return applied
         types.forget(named(manifest))
         first ??= { ok: false, fault: { ...applied.fault, message: `${named(manifest).title}: ${wordsOf(manifest, applied.fault)}` } }
       }
-      return first ?? done
+      const written = await inventory.value?.write({ add: entries })
+      return first ?? written ?? done
+    },
+    prune: async (manifests, names) => {
+      const inventory = await readInventory(client)
+      if (!inventory.ok) return inventory
+      const left = await leftovers(withoutManifest(inventory.value?.entries ?? [], manifests))
+      if (!left.ok) return left
+      for (const { entry, remove } of left.value.filter(one => one.change.would === 'leftover' && names.includes(one.change.name))) {
+        const removed = await remove()
+        if (!removed.ok) return removed
+        // Talos makes no object again that is still in it.
+        const written = await inventory.value?.write({ remove: [entry] })
+        if (written && !written.ok) return written
+      }
+      return done
     },
   }
+}
+
+/** What the inventory has beyond the manifests. An object of the whole cluster may be written with a namespace by mistake. */
+const withoutManifest = (entries: readonly Entry[], manifests: readonly Manifest[]): readonly Entry[] =>
+  entries.filter(
+    ({ group, kind, namespace, name }) =>
+      !manifests
+        .map(named)
+        .some(
+          one =>
+            one.kind === kind &&
+            groupOf(one.apiVersion) === group &&
+            one.name === name &&
+            (namespace === '' || (one.namespace || 'default') === namespace),
+        ),
+  )
+
+/** By the answer of the server, which knows whether it is in a namespace. */
+const entryOf = (manifest: Manifest, live: KubeObject): Entry => {
+  const { apiVersion, kind, name } = named(manifest)
+  return { group: groupOf(apiVersion), kind, namespace: text(at(live, 'metadata', 'namespace')), name }
 }
 
 /** What others need goes first. */

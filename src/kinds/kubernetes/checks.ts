@@ -10,29 +10,27 @@ import { minorSteps, parseTarget, parseVersion, versionSpan } from '../../core/v
 import type { Version } from '../../core/versions.ts'
 import type { Need, World } from '../../core/world.ts'
 import { componentFacts, controlPlaneFacts, manifestFacts, nodeFacts, nodeOf } from '../../core/world.ts'
+import type { ManifestChange } from '../../ports/control-plane.ts'
 import type { NodeFacts } from '../../ports/kube.ts'
-import { refusedText, some } from './manifests.ts'
+import { leftoversOf, manifestsNeed, pruneNote, refusedText, some } from './manifests.ts'
 import type { Running } from './version-rules.ts'
 import { combinations, deprecated, images, kubeletsOf, path, runningOf } from './version-rules.ts'
 import { specOf } from './view.ts'
 
 const firstOf = (world: World): string | undefined => controlPlanesOf(world)[0]?.metadata.name
 
-export const checkNeeds = (_: TalosOperation, world: World): readonly Need[] => {
-  const first = firstOf(world)
-  return [
-    ...world.machines.flatMap(({ metadata: { name } }): readonly Need[] => [
-      { what: 'machine', name },
-      { what: 'components', name },
-    ]),
-    { what: 'nodes' },
-    { what: 'etcd' },
-    { what: 'addons' },
-    { what: 'controlPlane' },
-    { what: 'deprecatedApis' },
-    ...(first === undefined ? [] : [{ what: 'manifests', name: first } as const]),
-  ]
-}
+export const checkNeeds = (operation: TalosOperation, world: World): readonly Need[] => [
+  ...world.machines.flatMap(({ metadata: { name } }): readonly Need[] => [
+    { what: 'machine', name },
+    { what: 'components', name },
+  ]),
+  { what: 'nodes' },
+  { what: 'etcd' },
+  { what: 'addons' },
+  { what: 'controlPlane' },
+  { what: 'deprecatedApis' },
+  ...manifestsNeed(operation, world),
+]
 
 /** Everything that speaks against the upgrade, at once. */
 export const checks = (operation: TalosOperation, world: World): Checked => {
@@ -68,7 +66,7 @@ export const checks = (operation: TalosOperation, world: World): Checked => {
   return {
     found: found(world, known, span),
     refusals: once(refusals),
-    notes: [...notes(world, running, kubelets, target), ...judged.notes, ...named.notes, ...old.notes],
+    notes: [...notes(operation, world, running, kubelets, target), ...judged.notes, ...named.notes, ...old.notes],
   }
 }
 
@@ -158,7 +156,13 @@ const found = (world: World, known: readonly Known[], kubernetes: Checked['found
   }
 }
 
-const notes = (world: World, running: readonly Running[], kubelets: readonly Running[], target: Version): readonly string[] => {
+const notes = (
+  operation: TalosOperation,
+  world: World,
+  running: readonly Running[],
+  kubelets: readonly Running[],
+  target: Version,
+): readonly string[] => {
   const list: string[] = []
   const all = [...running, ...kubelets].map(r => parseVersion(r.version))
   const changesMinor = all.some(v => v && (minorSteps(v, target) ?? 0) > 0)
@@ -173,7 +177,7 @@ const notes = (world: World, running: readonly Running[], kubelets: readonly Run
   const held = inOrder(world, world.machines).filter(m => m.spec.role === 'worker' && heldBecause(world, m) !== undefined)
   if (held.length > 0)
     list.push(`Held, so their kubelets stay as they are: ${held.map(m => m.status.hostname ?? m.metadata.name).join(', ')}.`)
-  return [...list, ...proxyNotes(world), ...manifestNotes(world)]
+  return [...list, ...proxyNotes(world), ...manifestNotes(operation, world)]
 }
 
 const proxyNotes = (world: World): readonly string[] => {
@@ -189,20 +193,35 @@ const proxyNotes = (world: World): readonly string[] => {
     : ['kube-proxy is switched off, and stays so.']
 }
 
-const manifestNotes = (world: World): readonly string[] => {
+const manifestNotes = (operation: TalosOperation, world: World): readonly string[] => {
   const first = firstOf(world)
   const changes = first === undefined ? undefined : manifestFacts(world, first)
   if (!changes) return []
   if (!changes.ok) return [`What applying the bootstrap manifests would change is not known: ${changes.fault.message}.`]
-  const named = (would: 'create' | 'change'): readonly string[] =>
+  const told = (would: ManifestChange['would']): readonly string[] =>
     changes.value.filter(c => c.would === would).map(c => (c.detail === '' ? c.name : `${c.name} (${c.detail})`))
+  const [created, changed, kept] = [told('create'), told('change'), told('kept')]
+  const manifests = changes.value.length - kept.length - told('leftover').length
   const refused = refusedText(changes.value)
   return [
-    `At the end Talos' ${changes.value.length} bootstrap manifests are applied; none is deleted, also not one that the configuration does not contain any more.`,
-    ...(named('create').length > 0 ? [`Apart from new images that creates ${some(named('create'))}.`] : []),
-    ...(named('change').length > 0 ? [`Apart from new images that sets back ${some(named('change'))}.`] : []),
+    `At the end Talos' ${manifests} bootstrap manifests are applied.`,
+    ...(created.length > 0 ? [`Apart from new images that creates ${some(created)}.`] : []),
+    ...(changed.length > 0 ? [`Apart from new images that sets back ${some(changed)}.`] : []),
     ...(refused === ''
       ? []
       : [`The API server does not take ${refused}: the upgrade goes on, and stops at its very end with ManifestSyncFailed.`]),
+    ...leftoverNotes(operation, world, told('leftover')),
+    ...(kept.length > 0 ? [`Talos once brought these, too, but they stay in any case: ${some(kept)}.`] : []),
   ]
+}
+
+const leftoverNotes = (operation: TalosOperation, world: World, left: readonly string[]): readonly string[] => {
+  if (!specOf(operation).prune)
+    return left.length === 0
+      ? []
+      : [`Talos once brought these and no longer does; they stay, unless \`--prune\` asks to delete them: ${some(left)}.`]
+  const pruned = leftoversOf(world)
+  if (!pruned.ok) return [`What would be deleted is not known: ${pruned.fault.message}.`]
+  if (pruned.value.length > 0) return [pruneNote(pruned.value)]
+  return ['Nothing is to be deleted: Talos has no inventory before 1.13, or all that is in it is still among the manifests.']
 }

@@ -1,3 +1,4 @@
+import type { TalosOperation } from '../../api/talos-operation.ts'
 import { imageVersion } from '../../core/component-image.ts'
 import type { Answer, Opening, PlannedMachine, Stage, Step } from '../../core/kind.ts'
 import { YES, no, unknown, wait } from '../../core/kind.ts'
@@ -7,9 +8,10 @@ import { denied } from '../../core/machine-steps/guards.ts'
 import { heldBecause, inOrder } from '../../core/machine-steps/order.ts'
 import { addressOf, candidateOf, controlPlanesOf } from '../../core/machine-steps/target.ts'
 import { finalOf, parseVersion } from '../../core/versions.ts'
-import type { Need, View } from '../../core/world.ts'
+import type { Need, View, World } from '../../core/world.ts'
 import { controlPlaneFacts, displayName, manifestFacts, nodeFacts } from '../../core/world.ts'
 import type { ManifestChange, RolloutFacts } from '../../ports/control-plane.ts'
+import type { Result } from '../../ports/fault.ts'
 import { STATIC_COMPONENTS, componentsNeed, componentsOf, controlPlaneToOpen, isThere, podsOf, specOf } from './view.ts'
 
 /** What Talos brings into the cluster is applied anew, kube-proxy with it; then everything is looked at once more. */
@@ -18,7 +20,11 @@ const APPLY_MS = 10 * 60_000
 const ROLLOUT_MS = 30 * 60_000
 const WHOLE_MS = 15 * 60_000
 
-const manifestsNeed = (view: Pick<View, 'target'>): readonly Need[] => [{ what: 'manifests', name: view.target.name }]
+/** What one control plane does not know as a manifest, another may: nothing is deleted before all of them were asked. */
+export const manifestsNeed = (operation: TalosOperation, world: World): readonly Need[] =>
+  controlPlanesOf(world)
+    .slice(0, specOf(operation).prune ? undefined : 1)
+    .map(({ metadata: { name } }) => ({ what: 'manifests', name }))
 
 const MOST = 5
 export const some = (texts: readonly string[]): string =>
@@ -30,10 +36,31 @@ export const refusedText = (changes: readonly ManifestChange[]): string =>
     .map(({ name, detail }) => `${name} (${detail})`)
     .join('; ')
 
+/** What no control plane has as a manifest any more, of what Talos once brought; a fault where one of them does not tell. */
+export const leftoversOf = (world: World): Result<readonly string[]> => {
+  const known = controlPlanesOf(world).map(({ metadata: { name } }) => manifestFacts(world, name))
+  const fault = known.find(one => !one.ok)
+  if (fault) return fault
+  const [first = [], ...others] = known.map(one => (one.ok ? one.value.filter(c => c.would === 'leftover').map(c => c.name) : []))
+  return { ok: true, value: first.filter(name => others.every(other => other.includes(name))) }
+}
+
+/** The same, where the operation is to delete it. */
+const prunedBy = ({ operation, world }: View): Result<readonly string[]> =>
+  specOf(operation).prune ? leftoversOf(world) : { ok: true, value: [] }
+
+const PRUNED = 'At the end these are deleted, which Talos once brought and no longer does: '
+/** The note of the plan that shows what will be deleted. Nothing else is. */
+export const pruneNote = (names: readonly string[]): string => `${PRUNED}${names.join(', ')}.`
+const shown = ({ status }: TalosOperation): readonly string[] => {
+  const note = status.preflight?.notes?.find(one => one.startsWith(PRUNED))
+  return note === undefined ? [] : note.slice(PRUNED.length, -1).split(', ')
+}
+
 const apply: Step = {
   name: 'apply',
   summary: "Applies Talos' bootstrap manifests by server-side apply, as this control plane makes them. Deletes nothing.",
-  needs: manifestsNeed,
+  needs: view => [{ what: 'manifests', name: view.target.name }],
   done: view => {
     const changes = manifestFacts(view.world, view.target.name)
     if (!changes.ok) return unknown(`its manifests cannot be compared: ${changes.fault.message}`)
@@ -96,6 +123,45 @@ const rollout: Step = {
   remedy: 'Look at the pods with `kubectl get pods -n kube-system`.',
 }
 
+const prune: Step = {
+  name: 'prune',
+  summary:
+    'Deletes what Talos once brought into the cluster by a bootstrap manifest that no control plane has any more. Nothing that the plan did not name.',
+  applies: ({ operation }) => specOf(operation).prune,
+  needs: ({ operation, world }) => manifestsNeed(operation, world),
+  done: ({ operation, world }) => {
+    const left = leftoversOf(world)
+    if (!left.ok) return unknown(`what is left over is not known: ${left.fault.message}`)
+    const unannounced = left.value.filter(name => !shown(operation).includes(name))
+    if (unannounced.length > 0)
+      return {
+        is: 'failed',
+        reason: 'ManifestSyncFailed',
+        message: `${some(unannounced)} would be deleted, too, but the plan did not show it: the configuration was changed meanwhile. All programs are upgraded. Cancel this operation, and start another with prune, whose plan shows it.`,
+      }
+    return left.value.length === 0 ? YES : no(`to be deleted: ${some(left.value)}`)
+  },
+  guard: isThere,
+  act: {
+    long: false,
+    disruptive: true,
+    describe: ({ operation }) => `deleting ${some(shown(operation))}`,
+    run: async ({ talos, kube }, { operation, world }) => {
+      const read = await Promise.all(controlPlanesOf(world).map(machine => talos.manifests(machine.spec.address)))
+      const fault = read.find(one => !one.ok)
+      if (fault) return fault
+      return kube.pruneManifests(
+        read.flatMap(one => (one.ok ? one.value : [])),
+        shown(operation),
+      )
+    },
+    fatal: denied,
+  },
+  settleMs: ({ world }) => world.timing.pollMs,
+  deadlineMs: () => APPLY_MS,
+  failure: 'ManifestSyncFailed',
+}
+
 /** What still is of another version, in words; empty where nothing is. Machines that somebody holds back are left alone on purpose. */
 const leftBehind = ({ operation, world }: View): readonly string[] | undefined => {
   const { version } = specOf(operation)
@@ -142,8 +208,11 @@ const open = (view: View): Opening => {
   if ('instead' in found) return found.instead
   const changes = manifestFacts(view.world, view.target.name)
   if (!changes.ok) return { wait: `its manifests cannot be compared: ${changes.fault.message}`, reason: 'ManifestSyncFailed' }
-  const isSame = changes.value.every(c => c.would === 'same')
-  if (isSame && rollout.done(view).is === 'yes' && leftBehind(view)?.length === 0) return { skip: 'all bootstrap manifests are applied' }
+  const isSame = !changes.value.some(c => c.would === 'create' || c.would === 'change' || c.would === 'refused')
+  const left = prunedBy(view)
+  const isPruned = left.ok && left.value.length === 0
+  if (isSame && isPruned && rollout.done(view).is === 'yes' && leftBehind(view)?.length === 0)
+    return { skip: 'all bootstrap manifests are applied' }
   return { open: { goal: { drain: 'none' } } }
 }
 
@@ -153,6 +222,7 @@ const preview = (view: View): PlannedMachine => {
   const from = (components.ok && components.value.kubeProxy && imageVersion(components.value.kubeProxy)) || 'as applied'
   const changes = manifestFacts(view.world, view.target.name)
   const differing = changes.ok ? changes.value.filter(c => c.would === 'create' || c.would === 'change').map(c => c.name) : []
+  const left = prunedBy(view)
   const hasProxy = components.ok && components.value.kubeProxy !== undefined
   return {
     from,
@@ -160,6 +230,7 @@ const preview = (view: View): PlannedMachine => {
     loses: [
       ...(hasProxy ? ['kube-proxy, one pod after the other'] : []),
       ...(differing.length > 0 ? [`what others changed in ${some(differing)}`] : []),
+      ...(left.ok && left.value.length > 0 ? [`${some(left.value)}, deleted`] : []),
     ],
   }
 }
@@ -171,9 +242,14 @@ export const manifestsStage: Stage = {
   orderNeeds: () => [{ what: 'nodes' }],
   order: (_, world) => inOrder(world, controlPlanesOf(world)).slice(0, 1).map(candidateOf),
   turn: ({ operation }) => (openTargets(operation.status).length > 0 ? wait('another machine is open') : YES),
-  openNeeds: view => [...manifestsNeed(view), ...componentsNeed(view), { what: 'controlPlane' }],
+  openNeeds: view => [
+    { what: 'manifests', name: view.target.name },
+    ...manifestsNeed(view.operation, view.world),
+    ...componentsNeed(view),
+    { what: 'controlPlane' },
+  ],
   open,
-  steps: [apply, rollout, whole],
+  steps: [apply, rollout, prune, whole],
   abandon: [],
   preview,
   outcome: target => `applied the manifests of ${displayName(target)}`,

@@ -14,4 +14,8 @@ export const kubernetesSpec = z.object({
     description:
       'Whether a machine is cordoned and drained before its kubelet is restarted. never: its pods go on running meanwhile. minor: where the kubelet goes to another minor, as Kubernetes advises. always: also for a patch release.',
   }),
+  prune: z.boolean().default(false).meta({
+    description:
+      'Whether objects are deleted at the end that Talos once brought into the cluster by its bootstrap manifests, and that are no longer among them. The plan names them. Known by the inventory that Talos keeps since 1.13; an object that somebody else has taken over stays.',
+  }),
 })

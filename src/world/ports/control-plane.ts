@@ -3,7 +3,7 @@ import type { ControlPlaneCalls, ControlPlanePod, RolloutFacts } from '../../por
 import type { Result } from '../../ports/fault.ts'
 import { done, failed, ok } from '../../ports/fault.ts'
 import { COMPONENTS } from '../kubernetes-config.ts'
-import { applyManifest, compareManifest } from '../manifests.ts'
+import { applyManifest, compareManifests, pruneManifests } from '../manifests.ts'
 import { RESOURCE, conditionOf } from '../objects.ts'
 import type { Site } from '../site.ts'
 import type { KubeObject } from '../store.ts'
@@ -67,10 +67,15 @@ export const controlPlaneCalls = (site: Site, call: Call): ControlPlaneCalls => 
       })
     }),
   deprecatedApis: () => call('deprecatedApis', '', false, () => ok(site.faults.deprecatedApis)),
-  compareManifests: manifests => call('compareManifests', '', false, () => ok(manifests.map(one => compareManifest(site, one)))),
+  compareManifests: manifests => call('compareManifests', '', false, () => ok(compareManifests(site, manifests))),
   applyManifests: manifests =>
     call<void>('applyManifests', '', true, () => {
       const refused = manifests.flatMap(one => applyManifest(site, one) ?? [])
       return refused[0] === undefined ? done : failed('invalid', refused[0])
+    }),
+  pruneManifests: (manifests, names) =>
+    call<void>('pruneManifests', '', true, () => {
+      pruneManifests(site, manifests, names)
+      return done
     }),
 })
