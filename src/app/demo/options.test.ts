@@ -62,6 +62,14 @@ describe('options of the demo', () => {
       ['--scenario', 'sad'],
       '--scenario sad: there are happy, image-not-found, controller-killed, pdb-blocks, etcd-unhealthy, boots-old-version, two-operations, leader-paused',
     ],
+    [
+      ['--scenario', 'etcd-unhealthy', '--machines', '2+3'],
+      '--scenario etcd-unhealthy --machines 2+3: needs a member of etcd to spare, so at least 3+0',
+    ],
+    [
+      ['--scenario', 'pdb-blocks', '--machines', '1+0'],
+      '--scenario pdb-blocks --machines 1+0: needs another machine that pods could go to, or nothing is drained; so at least 1+1',
+    ],
     [['--fast'], "Unknown option '--fast'"],
     [['--speed'], "Option '--speed <value>' argument missing"],
     [['v1.13.9'], "Unexpected argument 'v1.13.9'"],

@@ -64,6 +64,14 @@ export const readOptions = (argv: readonly string[]): ReadOptions => {
   return options instanceof Problem ? { ok: false, problem: options.message } : { ok: true, options }
 }
 
+/** What a scenario cannot do without, where these machines do not have it. */
+const lackOf = (scenario: string, { controlPlanes, workers }: Pick<DemoOptions, 'controlPlanes' | 'workers'>): string | undefined => {
+  if (scenario === 'etcd-unhealthy' && controlPlanes < 3) return 'needs a member of etcd to spare, so at least 3+0'
+  if (scenario === 'pdb-blocks' && controlPlanes + workers < 2)
+    return 'needs another machine that pods could go to, or nothing is drained; so at least 1+1'
+  return undefined
+}
+
 const read = (argv: readonly string[]): DemoOptions | 'help' => {
   const { values } = parseArgs({
     args: [...argv],
@@ -82,8 +90,11 @@ const read = (argv: readonly string[]): DemoOptions | 'help' => {
   if (values.help) return 'help'
   if (!Object.hasOwn(SCENARIOS, values.scenario))
     throw new Problem(`--scenario ${values.scenario}: there are ${Object.keys(SCENARIOS).join(', ')}`)
+  const machines = machinesOf(values.machines)
+  const lacks = lackOf(values.scenario, machines)
+  if (lacks) throw new Problem(`--scenario ${values.scenario} --machines ${values.machines}: ${lacks}`)
   return {
-    ...machinesOf(values.machines),
+    ...machines,
     ...versionPair(values, { from: DEFAULT_FROM, to: DEFAULT_TO }),
     scenario: values.scenario as ScenarioName,
     speed: numberOf('--speed', values.speed, 1, 1000),
