@@ -1,9 +1,10 @@
 import { stringify } from 'yaml'
 import type { StartRight } from '../../src/api/start-rights.ts'
 import { controllerObjects, DEFAULTS, type Settings, talosAccess } from '../../src/install/controller.ts'
+import { marked } from '../../src/install/installation.ts'
 import type { KubeObject } from '../../src/install/object.ts'
 import { policies } from '../../src/install/policies.ts'
-import { CONTROLLER_ACCOUNT, controllerRoles, peoplesRoles } from '../../src/install/roles.ts'
+import { CONTROLLER_ACCOUNT, controllerRoles, peoplesRoles, userOf } from '../../src/install/roles.ts'
 import type { Files } from './files.ts'
 
 export const templateFolder = 'charts/ichor/templates'
@@ -21,7 +22,11 @@ const filled = (yaml: string): string =>
     .replaceAll(/@\{(.+?)\}@/g, '{{ $1 }}')
 
 const textOf = (objects: readonly KubeObject[]): string =>
-  filled(objects.map(object => `---\n${stringify(object, { lineWidth: 0, aliasDuplicateObjects: false })}`).join(''))
+  filled(
+    marked(objects, { manager: helm('.Release.Service'), instance: helm('.Release.Name') })
+      .map(object => `---\n${stringify(object, { lineWidth: 0, aliasDuplicateObjects: false })}`)
+      .join(''),
+  )
 
 const NOTE = '{{- /* Generated from src/install by npm run generate; do not edit. */}}\n'
 
@@ -42,7 +47,7 @@ export const chartFiles = (rights: readonly StartRight[]): Files => {
   }
   const templates: Readonly<Record<string, string>> = {
     roles: textOf(peoplesRoles(rights.map(right => right.subresource))),
-    policies: where('policies', textOf(policies(rights, controller))),
+    policies: where('policies', textOf(policies(rights, userOf(controller)))),
     'controller-roles': where(
       'allNamespaces',
       textOf(controllerRoles(controller, { allNamespaces: true })),

@@ -2,7 +2,6 @@ import { ANNOTATION, GROUP } from '../api/names.ts'
 import type { StartRight } from '../api/start-rights.ts'
 import type { KubeObject } from './object.ts'
 import { object } from './object.ts'
-import type { Controller } from './roles.ts'
 
 /**
  * What the API server itself refuses, whoever writes (spec 8). CEL, evaluated by ValidatingAdmissionPolicy v1 (Kubernetes 1.30 and newer) with its
@@ -26,7 +25,6 @@ type Policy = {
 
 const quoted = (text: string): string => `'${text}'`
 const username = 'request.userInfo.username'
-const userOf = ({ name, namespace }: Controller): string => quoted(`system:serviceaccount:${namespace}:${name}`)
 
 /** Who deletes what a namespace or an owner held. Refusing them would leave a namespace that never ends. */
 const CLEANERS = [
@@ -45,11 +43,11 @@ const annotation = (of: 'object' | 'oldObject', name: string): string => `${of}.
 const may = (verb: string, subresource = ''): string =>
   `authorizer.group(${quoted(GROUP)}).resource('talosoperations')${subresource}.namespace(request.namespace).check(${quoted(verb)}).allowed()`
 
-const operations = (rights: readonly StartRight[], controller: Controller): Policy => ({
+const operations = (rights: readonly StartRight[], controller: string): Policy => ({
   name: POLICY.operations,
   operations: ['CREATE', 'UPDATE', 'DELETE'],
   resources: ['talosoperations'],
-  conditions: [{ name: 'not-the-controller', expression: `${username} != ${userOf(controller)}` }],
+  conditions: [{ name: 'not-the-controller', expression: `${username} != ${quoted(controller)}` }],
   variables: {
     spec: "request.operation == 'DELETE' ? oldObject.spec : object.spec",
     // The subresource on which the verb start is needed.
@@ -95,14 +93,14 @@ const operations = (rights: readonly StartRight[], controller: Controller): Poli
   ],
 })
 
-const status = (controller: Controller): Policy => ({
+const status = (controller: string): Policy => ({
   name: POLICY.status,
   operations: ['UPDATE'],
   resources: ['talosclusters/status', 'talosmachines/status', 'talosoperations/status', 'etcdsnapshots/status'],
   variables: {},
   validations: [
     {
-      expression: `${username} == ${userOf(controller)}`,
+      expression: `${username} == ${quoted(controller)}`,
       messageExpression: "'status is what the controller of Ichor has seen and done: nobody else writes it'",
       reason: 'Forbidden',
     },
@@ -129,6 +127,6 @@ const objectsOf = ({ name, operations: verbs, resources, conditions = [], variab
   object(API, 'ValidatingAdmissionPolicyBinding', { name }, { spec: { policyName: name, validationActions: ['Deny'] } }),
 ]
 
-/** The policies and their bindings. `rights` is what needs the verb start; the controller's own writes pass. */
-export const policies = (rights: readonly StartRight[], controller: Controller): readonly KubeObject[] =>
+/** The policies and their bindings. `rights` is what needs the verb start; `controller` is the user whose writes pass, as the API server knows it. */
+export const policies = (rights: readonly StartRight[], controller: string): readonly KubeObject[] =>
   [operations(rights, controller), status(controller)].flatMap(objectsOf)

@@ -61,7 +61,8 @@ const atHome: readonly Rule[] = [
   own(['talosoperations'], ['patch', 'delete']),
   own(['talosmachines'], ['create', 'patch']),
   own(['talosclusters/status', 'talosoperations/status', 'talosmachines/status'], ['update']),
-  { apiGroups: [''], resources: ['secrets'], verbs: ['get'] },
+  // Talosconfigs and kubeconfigs; and patches, which may lie in either.
+  { apiGroups: [''], resources: ['secrets', 'configmaps'], verbs: ['get'] },
   { ...LEASES, verbs: [...READ, 'create', 'patch'] },
   { apiGroups: [''], resources: ['events'], verbs: ['create', 'patch'] },
 ]
@@ -106,6 +107,9 @@ export const CONTROLLER_ACCOUNT = 'ichor-controller'
 
 /** The ServiceAccount that the controller runs as. */
 export type Controller = { readonly name: string; readonly namespace: string }
+
+/** How the API server knows it. */
+export const userOf = ({ name, namespace }: Controller): string => `system:serviceaccount:${namespace}:${name}`
 
 /** The controller's own rights, and no more: in its own namespace, or with `allNamespaces` in all of them. */
 export const controllerRoles = (controller: Controller, { allNamespaces }: { readonly allNamespaces: boolean }): readonly KubeObject[] => {

@@ -6,7 +6,7 @@ import { startRightOf, startRights } from '../../src/api/start-rights.ts'
 import { toCrd } from '../../src/api/structural.ts'
 import type { OperationSpec } from '../../src/api/talos-operation.ts'
 import { policies } from '../../src/install/policies.ts'
-import { controllerRoles, peoplesRoles } from '../../src/install/roles.ts'
+import { controllerRoles, peoplesRoles, userOf as userOfAccount } from '../../src/install/roles.ts'
 import { DEEDS, type DeedName, IDENTITIES, type IdentityName, mayDo, type Way } from '../../src/install/who-may.ts'
 import { kinds } from '../../src/kinds/registry.ts'
 import { resources } from '../../src/app/resources.ts'
@@ -16,7 +16,7 @@ import { realParts } from '../real/parts.ts'
 const servers = await realParts('etcd', 'kube-apiserver')
 const NAMESPACE = 'clusters'
 const controller = { name: 'ichor-controller', namespace: 'ichor-system' }
-const CONTROLLER_USER = `system:serviceaccount:${controller.namespace}:${controller.name}`
+const CONTROLLER_USER = userOfAccount(controller)
 const userOf = (identity: IdentityName): string =>
   identity.startsWith('GitOps')
     ? `system:serviceaccount:flux-system:${identity.endsWith('admin') ? 'admins' : 'operators'}`
@@ -105,7 +105,7 @@ describe.skipIf('missing' in servers)(`who may do what${'missing' in servers ? `
     for (const object of [
       ...peoplesRoles(rights.map(right => right.subresource)).filter(role => !installed.has(role.metadata.name)),
       ...controllerRoles(controller, { allNamespaces: true }),
-      ...policies(rights, controller),
+      ...policies(rights, CONTROLLER_USER),
     ])
       await write(PATHS[object.kind]!(object.metadata.namespace), object)
     // The most that is aggregated comes first: view is part of edit, and edit of admin.

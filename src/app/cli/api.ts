@@ -13,7 +13,13 @@ export type Api = {
   readonly patch: (type: Resource, namespace: string | undefined, name: string, change: object) => Promise<ApiResult<KubeObject>>
   readonly delete: (type: Resource, namespace: string | undefined, name: string) => Promise<ApiResult<void>>
   /** Server-side apply by field manager `ichor`. */
-  readonly apply: (type: Resource, namespace: string | undefined, name: string, object: object) => Promise<ApiResult<KubeObject>>
+  readonly apply: (
+    type: Resource,
+    namespace: string | undefined,
+    name: string,
+    object: object,
+    options?: { readonly dryRun?: boolean },
+  ) => Promise<ApiResult<KubeObject>>
   /** Calls back with the object as it is, then on every change, over every gap. The answer stops it. */
   readonly watch: (type: Resource, namespace: string | undefined, name: string, notify: (sight: Sight) => void) => () => void
   readonly serverVersion: () => Promise<ApiResult<string>>

@@ -51,8 +51,8 @@ export const connect = async (choice: ConnectionChoice, userAgent: string): Prom
     },
     create: async (type, namespace, object) => read(await client.create(type, { namespace }, object as RawObject)),
     patch: async (type, namespace, name, change) => read(await client.patch(type, { namespace, name }, change as RawObject)),
-    apply: async (type, namespace, name, object) =>
-      read(await client.patch(type, { namespace, name }, object as RawObject, { type: 'apply', force: true })),
+    apply: async (type, namespace, name, object, options) =>
+      read(await client.patch(type, { namespace, name }, object as RawObject, { ...options, type: 'apply', force: true })),
     delete: async (type, namespace, name) => {
       const result = await client.delete(type, { namespace, name })
       return result.ok ? { ok: true, value: undefined } : result

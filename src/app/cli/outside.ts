@@ -15,6 +15,7 @@ export const realOutside = (kinds: readonly KindBlock[], plan: Outside['plan'], 
   plan,
   readFile: readUserFile,
   probe: async talosconfig => (await import('../probe.ts')).probe(talosconfig),
-  crds: async () => (await import('./crds.ts')).crds(),
+  crds: async () => (await import('./install-objects.ts')).crds(),
+  installed: async wanted => (await import('./install-objects.ts')).installed(wanted),
   yaml: async value => (await import('yaml')).stringify(value, { lineWidth: 0 }),
 })

@@ -4,6 +4,7 @@ import type { Shell } from './commands/command.ts'
 import { completeCommand, completionCommand } from './commands/completion.ts'
 import { withExamples } from './commands/command.ts'
 import { installCommand } from './commands/install.ts'
+import { uninstallCommand } from './commands/uninstall.ts'
 import { lockCommand } from './commands/lock.ts'
 import { machineCommand } from './commands/machine.ts'
 import { operationCommand } from './commands/operation.ts'
@@ -40,6 +41,7 @@ export const program = (outside: Outside, start: (shell: Shell) => readonly Comm
   root.addCommand(machineCommand(shell))
   root.addCommand(lockCommand(shell))
   root.addCommand(installCommand(shell))
+  root.addCommand(uninstallCommand(shell))
   root.addCommand(handedOn('controller', 'Run the controller (what the Deployment starts). Its own options: controller --help'))
   root.addCommand(handedOn('demo', 'Run a whole simulated Talos cluster on this machine and upgrade it. Its own options: demo --help'))
   root.addCommand(handedOn('sim', 'Run simulated Talos machines alone, for other tools to talk to. Its own options: sim --help'))

@@ -8,7 +8,10 @@ export const LEASE = RESOURCE.lease
 export const SECRET = RESOURCE.secret
 export const EVENT = RESOURCE.event
 export const CRD = RESOURCE.crd
-export const DEPLOYMENT: Resource = { group: 'apps', version: 'v1', plural: 'deployments', kind: 'Deployment' }
+export const NAMESPACE = RESOURCE.namespace
+export const DEPLOYMENT = RESOURCE.deployment
+/** Talos' own: who has one gets a talosconfig in a Secret of its name (talos-api 1.8). */
+export const TALOS_ACCOUNT: Resource = { group: 'talos.dev', version: 'v1alpha1', plural: 'serviceaccounts', kind: 'ServiceAccount' }
 export const SELF_REVIEW: Resource = {
   group: 'authentication.k8s.io',
   version: 'v1',

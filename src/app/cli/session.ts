@@ -6,6 +6,7 @@ import type { Plan } from '../../engine/plan.ts'
 import type { Fault, Result } from '../../ports/fault.ts'
 import type { Api, Connection, KubeObject } from './api.ts'
 import type { Exit } from './exit-codes.ts'
+import type { Wanted } from './install-objects.ts'
 import { bareName, CLUSTER, MACHINE, OPERATION, SELF_REVIEW } from './resource-types.ts'
 import { crdsMissing, faultStop, named, Stop } from './stop.ts'
 import type { Terminal } from './terminal.ts'
@@ -30,6 +31,8 @@ export type Outside = {
   /** Throws Stop where it cannot be read. */
   readonly readFile: (path: string) => Promise<string>
   readonly crds: () => Promise<readonly KubeObject[]>
+  /** All that is installed besides, in its order. */
+  readonly installed: (wanted: Wanted) => Promise<readonly KubeObject[]>
   readonly yaml: (value: unknown) => Promise<string>
 }
 

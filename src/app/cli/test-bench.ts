@@ -15,6 +15,7 @@ import type { Fault, FaultKind } from '../../ports/fault.ts'
 import { failed, ok } from '../../ports/fault.ts'
 import type { Api, KubeObject, Sight } from './api.ts'
 import { startCommands } from './commands/upgrade.ts'
+import { installed } from './install-objects.ts'
 import { runCli } from './main.ts'
 import { Stop } from './stop.ts'
 import type { Terminal } from './terminal.ts'
@@ -160,7 +161,8 @@ export const bench = (kinds: readonly KindBlock[] = [testKind]): Bench => {
       self.writes.push(`patch ${type.plural} ${name} ${JSON.stringify(change)}`)
       return { ok: true, value: store(type.plural, namespace, merged(found.value, change) as KubeObject) }
     }),
-    apply: wrap('patch', (type, namespace: string | undefined, name: string, object: object) => {
+    apply: wrap('patch', (type, namespace: string | undefined, name: string, object: object, options?: { readonly dryRun?: boolean }) => {
+      if (options?.dryRun) return { ok: true, value: object as KubeObject }
       self.writes.push(`apply ${type.plural} ${name}`)
       return { ok: true, value: store(type.plural, namespace, object as KubeObject) }
     }),
@@ -235,6 +237,7 @@ export const bench = (kinds: readonly KindBlock[] = [testKind]): Bench => {
             return text === undefined ? Promise.reject(new Stop('error', `there is no file ${path}`)) : Promise.resolve(text)
           },
           crds: () => Promise.resolve(self.crds),
+          installed: wanted => Promise.resolve(installed(wanted)),
           yaml: value => Promise.resolve(stringify(value)),
         },
         startCommands,

@@ -1,66 +1,215 @@
-import { type Command, Option } from 'commander'
+import { type Command, InvalidArgumentError, Option } from 'commander'
+import type { Resource } from '../../../adapters/kube/resource.ts'
+import { INSTANCE, isOurs, MANAGED_BY, typeOf } from '../../../install/installation.ts'
 import type { KubeObject } from '../api.ts'
-import { CRD, qualifiedName } from '../resource-types.ts'
+import { CRD, DEPLOYMENT, NAMESPACE, qualifiedName, TALOS_ACCOUNT } from '../resource-types.ts'
 import type { Session } from '../session.ts'
 import { must } from '../session.ts'
 import { Stop } from '../stop.ts'
+import { timeoutOf } from '../timeout.ts'
+import { until } from '../until.ts'
 import type { Shell } from './command.ts'
 import { group, withExamples, works } from './command.ts'
 
-const establishedWithinMs = 60_000
-
-export const installCommand = (shell: Shell): Command => {
-  const install = group('install', "Install Ichor's resource types (CRDs), or bring them up to date").addOption(
-    new Option('--crds-only', 'only the resource types; the controller is run by ichor controller').makeOptionMandatory(),
-  )
-  withExamples(install, shell, ['install --crds-only'])
-  return works(install, shell, session => installCrds(session))
+type Options = {
+  readonly crdsOnly?: boolean
+  readonly image?: string
+  readonly replicas?: number
+  readonly allNamespaces?: boolean
+  readonly talosCluster?: string
+  readonly policies: boolean
+  readonly dryRun?: boolean
+  readonly wait: boolean
+  readonly timeout: string
 }
 
-const installCrds = async (session: Session): Promise<void> => {
-  const { api, outside, terminal } = session
-  const crds = await outside.crds()
-  for (const crd of crds) {
-    const { name } = crd.metadata
-    const before = await api.get(CRD, undefined, name)
-    const after = must(session, await api.apply(CRD, undefined, name, crd), `install ${name}`)
-    const isSame = before.ok && before.value.metadata.generation === after.metadata.generation
-    terminal.out(`${qualifiedName(CRD, name)} ${!before.ok ? 'created' : isSame ? 'unchanged' : 'updated'}`)
+const ESTABLISHED_MS = 60_000
+/** ValidatingAdmissionPolicy is stable since then. */
+const POLICIES_SINCE = 30
+
+export const installCommand = (shell: Shell): Command => {
+  const install = group('install', 'Install Ichor into the cluster, or bring it up to date')
+    .option('--image <image>', 'the container image of the controller, with its tag or digest')
+    .addOption(
+      new Option('--replicas <n>', 'how many controllers run; one leads (default: 2)').argParser(text => {
+        const n = Number(text)
+        if (!/^\d$/.test(text)) throw new InvalidArgumentError('It must be a number from 0 to 9.')
+        return n
+      }),
+    )
+    .option(
+      '--all-namespaces',
+      "look after TalosClusters in all namespaces, not only in the controller's own; it may then read all Secrets",
+    )
+    .option('--talos-cluster <name>', 'in a Talos cluster: a TalosCluster for it, with a talosconfig that Talos writes and renews')
+    .option('--without-policies', 'leave out the admission policies; the controller then refuses what can take a cluster down')
+    .option('--crds-only', 'only the resource types')
+    .option('--dry-run', 'let the API server judge everything and write nothing')
+    .option('--no-wait', 'do not wait until a controller is available')
+    .option('--timeout <duration>', 'how long to wait for it', '5m')
+  withExamples(install, shell, [
+    'install --image registry.example.org/ichor:0.1.0',
+    'install --image registry.example.org/ichor:0.1.0 --talos-cluster home',
+    'install --crds-only',
+  ])
+  return works<Options & { readonly withoutPolicies?: boolean }>(install, shell, (session, _, options) =>
+    options.crdsOnly ? installCrds(session, options) : installAll(session, { ...options, policies: !options.withoutPolicies }),
+  )
+}
+
+/** What is there under the name of an object that we want to write. */
+type Found = { readonly wanted: KubeObject; readonly type: Resource; readonly now: KubeObject | undefined }
+
+const installAll = async (session: Session, options: Options): Promise<void> => {
+  const { terminal, outside, namespace } = session
+  if (!options.image)
+    throw new Stop('usage', '--image is missing: there is no public image of Ichor yet', [
+      'Build it from the Dockerfile of the project, push it, and name it here. --crds-only installs the resource types alone.',
+    ])
+  const timeoutMs = timeoutOf(options.timeout)!
+  await mustHavePolicies(session, options)
+  const crds = (await outside.crds()).map(crd => ({ type: CRD, object: crd }))
+  const rest = (
+    await outside.installed({
+      namespace,
+      image: options.image,
+      policies: options.policies,
+      allNamespaces: options.allNamespaces === true,
+      ...(options.replicas === undefined ? {} : { replicas: options.replicas }),
+      ...(options.talosCluster === undefined ? {} : { talosCluster: options.talosCluster }),
+    })
+  ).map(object => ({ type: typeOf(object as never), object }))
+  const found = await lookAt(session, rest)
+  mustBeOurs(session, found)
+  const space = await session.api.get(NAMESPACE, undefined, namespace)
+  await mustBeTaken(session, [...crds, ...rest], space.ok)
+  if (options.dryRun) {
+    for (const { type, wanted, now } of found)
+      terminal.out(`${nameOf(type, wanted)} ${now ? 'would be brought up to date' : 'would be created'}`)
+    return terminal.out('Nothing was written.')
   }
+  if (!space.ok) await write(session, NAMESPACE, namespaceObject(namespace))
+  await installCrds(session, {})
+  for (const { type, object } of rest) await write(session, type, object)
+  if (options.wait) await available(session, timeoutMs)
+}
+
+const mustHavePolicies = async (session: Session, { policies }: Options): Promise<void> => {
+  const version = must(session, await session.api.serverVersion(), 'read the version of the API server')
+  const minor = Number(/^v1\.(\d+)/.exec(version)?.[1])
+  if (policies && minor < POLICIES_SINCE)
+    throw new Stop(
+      'refused',
+      `this cluster runs Kubernetes ${version}; admission policies need 1.${POLICIES_SINCE}. Nothing was installed.`,
+      ['--without-policies installs Ichor without them: it then refuses what can take a cluster down, such as the reset of a machine.'],
+    )
+}
+
+type Writing = { readonly type: Resource; readonly object: KubeObject }
+
+const lookAt = (session: Session, all: readonly Writing[]): Promise<readonly Found[]> =>
+  Promise.all(
+    all.map(async ({ type, object }) => {
+      const { name, namespace } = object.metadata
+      const now = await session.api.get(type, namespace, name)
+      if (!now.ok && now.fault.kind !== 'notFound' && now.fault.kind !== 'unsupported')
+        must(session, now, `look whether ${nameOf(type, object)} exists`)
+      return { wanted: object, type, now: now.ok ? now.value : undefined }
+    }),
+  )
+
+/** Nothing that somebody else wrote is written over: not a namesake, not a Helm release, not an installation in another namespace. */
+const mustBeOurs = ({ namespace, outside }: Session, found: readonly Found[]): void => {
+  const foreign = found.filter(({ now }) => now && !isOurs(now.metadata.labels))
+  if (foreign.length > 0)
+    throw new Stop(
+      'refused',
+      'objects of these names exist and are not of Ichor; nothing was installed',
+      foreign.map(({ type, wanted }) => nameOf(type, wanted)),
+    )
+  const labels = found.flatMap(({ now }) => (now?.metadata.labels ? [now] : []))
+  const byHelm = labels.find(now => now.metadata.labels?.[MANAGED_BY] === 'Helm')?.metadata
+  if (byHelm)
+    throw new Stop(
+      'refused',
+      `Ichor was installed by Helm here, as release ${byHelm.annotations?.['meta.helm.sh/release-name'] ?? byHelm.labels?.[INSTANCE]} in namespace ${byHelm.annotations?.['meta.helm.sh/release-namespace'] ?? 'unknown'}; nothing was installed`,
+      ['Bring it up to date with helm upgrade, or remove it with helm uninstall first.'],
+    )
+  const elsewhere = labels.map(now => now.metadata.labels?.[INSTANCE]).find(instance => instance !== undefined && instance !== namespace)
+  if (elsewhere !== undefined)
+    throw new Stop(
+      'refused',
+      `Ichor is installed in namespace ${elsewhere} of this cluster; a second installation would fight it. Nothing was installed`,
+      [
+        `${outside.calledAs} install -n ${elsewhere} brings it up to date; ${outside.calledAs} uninstall -n ${elsewhere} removes it. One controller looks after all namespaces with --all-namespaces.`,
+      ],
+    )
+}
+
+/** Everything is judged by the API server before anything is written: rights, and the objects themselves. All that it says is told at once. */
+const mustBeTaken = async (session: Session, all: readonly Writing[], hasNamespace: boolean): Promise<void> => {
+  const { api, namespace } = session
+  const said = await Promise.all(
+    [...(hasNamespace ? [] : [{ type: NAMESPACE, object: namespaceObject(namespace) }]), ...all].map(async ({ type, object }) => {
+      const { name, namespace: place } = object.metadata
+      const judged = await api.apply(type, place, name, object, { dryRun: true })
+      if (judged.ok) return undefined
+      const hasNoTalos = judged.fault.kind === 'unsupported' && type.group === TALOS_ACCOUNT.group
+      // What lies in a namespace, or is of a type, that is only about to be written cannot be judged yet.
+      if (!hasNoTalos && (judged.fault.kind === 'notFound' || judged.fault.kind === 'unsupported')) return undefined
+      return hasNoTalos
+        ? `${nameOf(type, object)}: this cluster has no Talos API access: allow it in machine.features.kubernetesTalosAPIAccess of the control planes (enabled: true, allowedRoles: [os:admin], allowedKubernetesNamespaces: [${namespace}])`
+        : `${nameOf(type, object)}: ${judged.fault.sentence ?? judged.fault.message}`
+    }),
+  )
+  const refused = said.filter(sentence => sentence !== undefined)
+  if (refused.length > 0) throw new Stop('refused', 'the API server does not take this; nothing was installed', refused)
+}
+
+const namespaceObject = (name: string): KubeObject => ({ apiVersion: 'v1', kind: 'Namespace', metadata: { name } })
+
+const nameOf = (type: Resource, { metadata: { name, namespace } }: KubeObject): string =>
+  `${qualifiedName(type, name)}${namespace ? ` in ${namespace}` : ''}`
+
+const write = async (session: Session, type: Resource, object: KubeObject): Promise<void> => {
+  const { name, namespace } = object.metadata
+  const before = await session.api.get(type, namespace, name)
+  const after = must(session, await session.api.apply(type, namespace, name, object), `install ${nameOf(type, object)}`)
+  const isSame = before.ok && before.value.metadata.resourceVersion === after.metadata.resourceVersion
+  session.terminal.out(`${nameOf(type, object)} ${!before.ok ? 'created' : isSame ? 'unchanged' : 'updated'}`)
+}
+
+const installCrds = async (session: Session, { dryRun }: Pick<Options, 'dryRun'>): Promise<void> => {
+  const crds = await session.outside.crds()
+  if (dryRun)
+    return mustBeTaken(
+      session,
+      crds.map(object => ({ type: CRD, object })),
+      true,
+    )
+  for (const crd of crds) await write(session, CRD, crd)
   await Promise.all(crds.map(crd => established(session, crd.metadata.name)))
 }
 
 /** When the API server serves it: a type that is only written down answers 404. */
-const established = (session: Session, name: string): Promise<void> => {
-  const { api, terminal } = session
-  const begun = terminal.now()
-  let last = 'not seen yet'
-  return new Promise((resolve, reject) => {
-    let stopTicking: (() => void) | undefined
-    let stopWatching: (() => void) | undefined
-    let hasEnded = false
-    const end = (stop?: Stop) => {
-      hasEnded = true
-      stopTicking?.()
-      stopWatching?.()
-      if (stop) reject(stop)
-      else resolve()
-    }
-    stopTicking = terminal.every(1000, () => {
-      if (terminal.now() - begun >= establishedWithinMs)
-        end(new Stop('error', `${name} is written but the API server does not serve it: ${last}`))
-    })
-    stopWatching = api.watch(CRD, undefined, name, sight => {
-      if (hasEnded || sight.is !== 'there') return
-      const conditions = conditionsOf(sight.object)
-      if (conditions.some(({ type, status }) => type === 'Established' && status === 'True')) return end()
-      last = conditions.map(({ type, status, message }) => `${type}=${status}${message ? ` (${message})` : ''}`).join(', ') || last
-    })
-    if (hasEnded) stopWatching()
-  })
-}
+const established = (session: Session, name: string): Promise<void> =>
+  until(
+    session,
+    { type: CRD, name, timeoutMs: ESTABLISHED_MS, tried: `${name} is written but the API server does not serve it` },
+    conditions => conditions.some(({ type, status }) => type === 'Established' && status === 'True'),
+  )
 
-const conditionsOf = ({ status }: KubeObject): readonly { readonly type: string; readonly status: string; readonly message?: string }[] => {
-  const conditions = (status as { conditions?: unknown } | undefined)?.conditions
-  return Array.isArray(conditions) ? conditions : []
-}
+const available = (session: Session, timeoutMs: number): Promise<void> =>
+  until(
+    session,
+    {
+      type: DEPLOYMENT,
+      namespace: session.namespace,
+      name: 'ichor-controller',
+      timeoutMs,
+      tried: `Ichor is installed, but no controller became available (kubectl -n ${session.namespace} describe pods -l app.kubernetes.io/name=ichor tells why)`,
+    },
+    (conditions, { metadata, status }) =>
+      (status as { observedGeneration?: number } | undefined)?.observedGeneration === metadata.generation &&
+      conditions.some(({ type, status: is }) => type === 'Available' && is === 'True'),
+  )

@@ -1,0 +1,98 @@
+import type { Command } from 'commander'
+import type { Resource } from '../../../adapters/kube/resource.ts'
+import { INSTANCE, MANAGED_BY, typeOf } from '../../../install/installation.ts'
+import type { KubeObject } from '../api.ts'
+import { CLUSTER, CRD, OPERATION, qualifiedName, TALOS_ACCOUNT } from '../resource-types.ts'
+import type { Session } from '../session.ts'
+import { confirm, confirmName, must } from '../session.ts'
+import { named, Stop } from '../stop.ts'
+import type { Shell } from './command.ts'
+import { group, withExamples, works } from './command.ts'
+
+type Options = { readonly crds?: boolean; readonly dryRun?: boolean; readonly yes?: boolean; readonly confirm?: string }
+
+export const uninstallCommand = (shell: Shell): Command => {
+  const uninstall = group('uninstall', 'Remove what ichor install wrote, and nothing else; clusters and operations stay')
+    .option('--crds', 'the resource types as well, and with them every TalosCluster, machine and operation')
+    .option('--confirm <namespace>', 'with --crds: the namespace of the installation, instead of being asked for it')
+    .option('--dry-run', 'only say what would be removed')
+    .option('-y, --yes', 'do not ask')
+  withExamples(uninstall, shell, ['uninstall --dry-run', 'uninstall'])
+  return works<Options>(uninstall, shell, (session, _, options) => remove(session, options))
+}
+
+type Found = { readonly type: Resource; readonly object: KubeObject }
+
+const remove = async (session: Session, options: Options): Promise<void> => {
+  const { api, terminal, outside, namespace } = session
+  const found = await installedHere(session)
+  const crds = options.crds ? await ourCrds(session) : []
+  const all = [...found, ...crds]
+  if (all.length === 0) return terminal.out(`nothing of ichor install is in namespace ${namespace}`)
+  for (const { type, object } of all) if (options.dryRun) terminal.out(`${nameOf(type, object)} would be removed`)
+  if (options.dryRun) return terminal.out('Nothing was removed.')
+  await mustBeAtRest(session, options.crds === true)
+  const question = `Remove Ichor (${all.length} objects) from ${session.server}?`
+  if (options.crds) await confirmName(terminal, `${question} Every TalosCluster and operation goes with it.`, namespace, options.confirm)
+  else await confirm(terminal, question, options.yes)
+  // The controller first, so that nothing acts while what guards it goes away.
+  for (const { type, object } of all.toReversed()) {
+    const gone = await api.delete(type, object.metadata.namespace, object.metadata.name)
+    if (!gone.ok && gone.fault.kind !== 'notFound') must(session, gone, `remove ${nameOf(type, object)}`)
+    terminal.out(`${nameOf(type, object)} removed`)
+  }
+  if (!options.crds) terminal.err(`The resource types and what is stored of them stay; ${outside.calledAs} uninstall --crds removes them.`)
+}
+
+/** What bears the marks of an installation in this namespace: whatever flags it was installed with. */
+const installedHere = async (session: Session): Promise<readonly Found[]> => {
+  const { api, outside, namespace } = session
+  const wanted = { namespace, image: 'any', policies: true, talosCluster: 'any' }
+  const candidates = [
+    ...(await outside.installed({ ...wanted, allNamespaces: false })),
+    ...(await outside.installed({ ...wanted, allNamespaces: true })),
+  ]
+  const isOf = ({ metadata: { labels } }: KubeObject): boolean => labels?.[MANAGED_BY] === 'ichor' && labels[INSTANCE] === namespace
+  const seen = new Map<string, Found>()
+  for (const candidate of candidates) {
+    const type = typeOf(candidate as never)
+    if (type.kind === CLUSTER.kind || type.group === TALOS_ACCOUNT.group) continue
+    const key = nameOf(type, candidate)
+    if (seen.has(key)) continue
+    const now = await api.get(type, candidate.metadata.namespace, candidate.metadata.name)
+    if (!now.ok && now.fault.kind !== 'notFound') must(session, now, `look whether ${key} exists`)
+    if (now.ok && isOf(now.value)) seen.set(key, { type, object: now.value })
+  }
+  const lists = await Promise.all(
+    [CLUSTER, TALOS_ACCOUNT].map(async type => {
+      const listed = await api.list(type, namespace)
+      return listed.ok ? listed.value.filter(isOf).map(object => ({ type, object })) : []
+    }),
+  )
+  return [...seen.values(), ...lists.flat()]
+}
+
+const ourCrds = async ({ api, outside }: Session): Promise<readonly Found[]> => {
+  const all = await Promise.all((await outside.crds()).map(crd => api.get(CRD, undefined, crd.metadata.name)))
+  return all.flatMap(found => (found.ok ? [{ type: CRD, object: found.value }] : []))
+}
+
+/** A machine that is half done would stay so, cordoned perhaps, with nobody to bring it to its end. */
+const mustBeAtRest = async (session: Session, everywhere: boolean): Promise<void> => {
+  const { api, outside, namespace } = session
+  const listed = await api.list(OPERATION)
+  if (!listed.ok) return
+  const open = listed.value.filter(({ metadata, status }) => {
+    const isRunning = (status as { phase?: string } | undefined)?.phase === 'Running'
+    return isRunning || (everywhere && (metadata.finalizers ?? []).length > 0)
+  })
+  if (open.length > 0)
+    throw new Stop(
+      'refused',
+      `operations are at work: ${named(open.map(({ metadata }) => `${metadata.namespace}/${metadata.name}`))}; nothing was removed`,
+      [`Let them end, or stop them: ${outside.calledAs} operation cancel NAME -n ${open[0]?.metadata.namespace ?? namespace}`],
+    )
+}
+
+const nameOf = (type: Resource, { metadata: { name, namespace } }: KubeObject): string =>
+  `${qualifiedName(type, name)}${namespace ? ` in ${namespace}` : ''}`
