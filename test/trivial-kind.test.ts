@@ -70,7 +70,7 @@ describe('a new kind is one value and one line', () => {
     const crd = JSON.stringify(toCrd(talosOperation(registry)))
     expect(crd).toContain('How machines are rebooted.')
     expect(crd).toContain("(self.kind == 'poke') == has(self.poke)")
-    expect(crd).toContain('"talos","kubernetes","node","poke"')
+    expect(crd).toContain(kinds.map(k => `"${k.name}",`).join('') + '"poke"')
   })
 
   it('brings its command: flags with their words, choices and checks', () => {

@@ -147,6 +147,8 @@ export type Checked = {
   }
   readonly refusals: readonly Refusal[]
   readonly notes: readonly string[]
+  /** Hashes of what the spec refers to, by name. They stand in status from then on, so that a change of it is noticed. */
+  readonly pins?: Readonly<Record<string, string>>
 }
 export type VersionRange = { readonly lowest: string; readonly highest: string }
 
@@ -156,6 +158,8 @@ export type PlannedMachine = {
   readonly to: string
   /** What its users lose meanwhile, one sentence each. */
   readonly loses: readonly string[]
+  /** What changes on it, as lines of `diff -u`, without secrets. */
+  readonly diff?: string
 }
 
 /** One kind of operation, as a value. Everything that the CRD, the CLI, the docs and the engine know of a kind is in here. */
@@ -166,9 +170,9 @@ export type Kind<Spec extends z.ZodObject = z.ZodObject> = KindBlock & {
   readonly checks: (operation: TalosOperation, world: World) => Checked
   /**
    * What it does, in a few words, where doing it twice is not the same as doing it once: an operation of the same name that asks for the same within an
-   * hour is refused. Absent: there would be nothing to do.
+   * hour is refused. Absent, or undefined where the world is known and shows so: there would be nothing to do.
    */
-  readonly deed?: (operation: TalosOperation) => string
+  readonly deed?: (operation: TalosOperation, world?: World) => string | undefined
   /** One after the other, each over its own machines. */
   readonly stages: readonly Stage[]
 }

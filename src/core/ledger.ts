@@ -72,6 +72,7 @@ export const checked = (
       .slice(0, 64)
       .map((r): RecordedRefusal => ({ ...r, message: r.message.slice(0, 2048), overridden: how.override && r.overridable })),
     ...(found.notes.length > 0 ? { notes: found.notes.slice(0, 32).map(n => n.slice(0, 1024)) } : {}),
+    ...(found.pins && Object.keys(found.pins).length > 0 ? { pins: { ...found.pins } } : {}),
   },
 })
 

@@ -60,7 +60,7 @@ export const deedsAfter = (
 
 /** The same was done under the same name a moment ago. */
 export const repeated = (kind: Pick<Kind, 'deed'>, operation: TalosOperation, world: World): readonly Refusal[] => {
-  const deed = kind.deed?.(operation)
+  const deed = kind.deed?.(operation, world)
   if (deed === undefined || operation.spec.again) return []
   const before = deedsOn(world.lock, world.now).findLast(d => d.name === operation.metadata.name && d.deed === deed)
   if (!before) return []

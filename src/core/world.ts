@@ -1,7 +1,8 @@
 import type { MachineState, TalosOperation, Target } from '../api/talos-operation.ts'
 import type { ObjectRef, TalosCluster } from '../api/talos-cluster.ts'
 import type { TalosMachine } from '../api/talos-machine.ts'
-import type { Lease } from '../ports/home.ts'
+import type { ApplyMode, DryRun, MachineConfiguration } from '../ports/configuration.ts'
+import type { Lease, Texts, TextSource } from '../ports/home.ts'
 import type { Result } from '../ports/fault.ts'
 import type { MachineComponents, StaticComponent } from '../ports/components.ts'
 import type { ControlPlaneFacts, DeprecatedApi, ManifestChange } from '../ports/control-plane.ts'
@@ -27,6 +28,12 @@ export type Need =
   | { readonly what: 'manifests'; readonly name: string }
   /** What answers in maintenance mode at the address of the machine. */
   | { readonly what: 'maintenance'; readonly name: string }
+  /** The machine configuration of a machine, whole. */
+  | { readonly what: 'configuration'; readonly name: string }
+  /** What a machine says of a configuration that it is only shown. */
+  | { readonly what: 'dryRun'; readonly name: string; readonly text: string; readonly mode: ApplyMode }
+  /** A Secret or a ConfigMap beside the operation, `name` among them. */
+  | { readonly what: 'texts'; readonly kind: TextSource; readonly name: string }
   /** Any object of the managed cluster. */
   | { readonly what: 'object'; readonly ref: ObjectRef }
 
@@ -47,6 +54,11 @@ export type Facts = {
   /** By `MACHINE/COMPONENT`. */
   readonly lastWords: Readonly<Record<string, Result<readonly string[]>>>
   readonly manifests: Readonly<Record<string, Result<readonly ManifestChange[]>>>
+  readonly configurations: Readonly<Record<string, Result<MachineConfiguration>>>
+  /** By `dryRunKey`. */
+  readonly dryRuns: Readonly<Record<string, Result<DryRun>>>
+  /** By `KIND/NAME`. */
+  readonly texts: Readonly<Record<string, Result<Texts>>>
   /** Any objects, by `objectKey`, as the API server has them. */
   readonly objects: Readonly<Record<string, Result<Readonly<Record<string, unknown>>>>>
   readonly budgets: Result<readonly BudgetFacts[]> | undefined
@@ -68,6 +80,9 @@ export const NO_FACTS: Facts = {
   components: {},
   lastWords: {},
   manifests: {},
+  configurations: {},
+  dryRuns: {},
+  texts: {},
   objects: {},
   budgets: undefined,
   addons: undefined,
@@ -114,6 +129,12 @@ export const isKnown = (facts: Facts, need: Need): boolean => {
       return need.name in facts[need.what]
     case 'lastWords':
       return lastWordsKey(need) in facts.lastWords
+    case 'configuration':
+      return need.name in facts.configurations
+    case 'dryRun':
+      return dryRunKey(need) in facts.dryRuns
+    case 'texts':
+      return textsKey(need) in facts.texts
     case 'object':
       return objectKey(need.ref) in facts.objects
     case 'etcd':
@@ -128,6 +149,10 @@ export const isKnown = (facts: Facts, need: Need): boolean => {
 }
 
 export const serviceKey = ({ name, service }: { readonly name: string; readonly service: string }): string => `${name}/${service}`
+
+type Shown = { readonly name: string; readonly text: string; readonly mode: ApplyMode }
+export const dryRunKey = ({ name, text, mode }: Shown): string => `${name}/${mode}/${text}`
+export const textsKey = ({ kind, name }: { readonly kind: TextSource; readonly name: string }): string => `${kind}/${name}`
 
 export const lastWordsKey = ({ name, component }: { readonly name: string; readonly component: StaticComponent }): string =>
   `${name}/${component}`
@@ -151,6 +176,12 @@ export const maintenanceFacts = (world: World, name: string): Result<{ readonly 
   world.facts.maintenance[name] ?? undeclared(`maintenance of ${name}`)
 export const objectFacts = (world: World, ref: ObjectRef): Result<Readonly<Record<string, unknown>>> =>
   world.facts.objects[objectKey(ref)] ?? undeclared(`${ref.kind} ${ref.name}`)
+export const configurationFacts = (world: World, name: string): Result<MachineConfiguration> =>
+  world.facts.configurations[name] ?? undeclared(`configuration of ${name}`)
+export const dryRunFacts = (world: World, shown: Shown): Result<DryRun> =>
+  world.facts.dryRuns[dryRunKey(shown)] ?? undeclared(`dry run on ${shown.name}`)
+export const textsFacts = (world: World, of: { readonly kind: TextSource; readonly name: string }): Result<Texts> =>
+  world.facts.texts[textsKey(of)] ?? undeclared(`${of.kind} ${of.name}`)
 export const componentFacts = (world: World, name: string): Result<MachineComponents> =>
   world.facts.components[name] ?? undeclared(`components of ${name}`)
 export const lastWordsFacts = (world: World, name: string, component: StaticComponent): Result<readonly string[]> =>

@@ -5,7 +5,7 @@ import { withoutLeft } from '../core/left.ts'
 import { holderNamed, isHeldBy } from '../core/lock-claim.ts'
 import type { Timing } from '../core/timing.ts'
 import type { Facts, Need, RunningAct, World } from '../core/world.ts'
-import { NO_FACTS, isKnown, lastWordsKey, objectKey, serviceKey } from '../core/world.ts'
+import { NO_FACTS, dryRunKey, isKnown, lastWordsKey, objectKey, serviceKey, textsKey } from '../core/world.ts'
 import type { Clock } from '../ports/clock.ts'
 import type { Connections } from '../ports/connections.ts'
 import type { Result } from '../ports/fault.ts'
@@ -96,17 +96,13 @@ const controlPlanesFirst = (a: TalosMachine, b: TalosMachine): number =>
 export const gather = async (observer: Observer, world: World, needs: readonly Need[]): Promise<World> => {
   const [talos, kube] = await Promise.all([observer.connections.talos(world.cluster), observer.connections.kube(world.cluster)])
   let facts = world.facts
-  const read = needs.filter(n => !isKnown(facts, n)).map(n => readFacts(n, world.machines, talos, kube))
+  const read = needs.filter(n => !isKnown(facts, n)).map(n => readFacts(n, world, observer.home, talos, kube))
   for (const more of await Promise.all(read)) facts = merged(facts, more)
   return { ...world, facts, now: observer.clock.now() }
 }
 
-const readFacts = async (
-  need: Need,
-  machines: readonly TalosMachine[],
-  talos: Result<Talos>,
-  kube: Result<Kube>,
-): Promise<Partial<Facts>> => {
+const readFacts = async (need: Need, world: World, home: Home, talos: Result<Talos>, kube: Result<Kube>): Promise<Partial<Facts>> => {
+  const { machines } = world
   const withMachine = async <T>(name: string, ask: (port: Talos, address: string) => Promise<Result<T>>): Promise<Result<T>> => {
     const machine = machines.find(m => m.metadata.name === name)
     return machine ? withPort(talos, t => ask(t, machine.spec.address)) : gone(name)
@@ -122,6 +118,12 @@ const readFacts = async (
       return { components: { [need.name]: await withMachine(need.name, (t, address) => t.components(address)) } }
     case 'lastWords':
       return { lastWords: { [lastWordsKey(need)]: await withMachine(need.name, (t, address) => t.lastWords(address, need.component)) } }
+    case 'configuration':
+      return { configurations: { [need.name]: await withMachine(need.name, (t, address) => t.configuration(address)) } }
+    case 'dryRun':
+      return { dryRuns: { [dryRunKey(need)]: await withMachine(need.name, (t, address) => t.dryRun(address, need.text, need.mode)) } }
+    case 'texts':
+      return { texts: { [textsKey(need)]: await home.texts(need.kind, { namespace: world.cluster.metadata.namespace, name: need.name }) } }
     case 'manifests': {
       const manifests = await withMachine(need.name, (t, address) => t.manifests(address))
       return {
@@ -172,5 +174,8 @@ const merged = (facts: Facts, more: Partial<Facts>): Facts => ({
   components: { ...facts.components, ...more.components },
   lastWords: { ...facts.lastWords, ...more.lastWords },
   manifests: { ...facts.manifests, ...more.manifests },
+  configurations: { ...facts.configurations, ...more.configurations },
+  dryRuns: { ...facts.dryRuns, ...more.dryRuns },
+  texts: { ...facts.texts, ...more.texts },
   objects: { ...facts.objects, ...more.objects },
 })

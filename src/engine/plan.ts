@@ -7,6 +7,7 @@ import { stagesOf } from '../core/stages.ts'
 import { repeated } from '../core/repeated.ts'
 import { unfinishedByOthers } from '../core/unfinished.ts'
 import type { Need, View, World } from '../core/world.ts'
+import { isKnown } from '../core/world.ts'
 import type { Role } from '../api/talos-machine.ts'
 import type { Result } from '../ports/fault.ts'
 import { failed, ok } from '../ports/fault.ts'
@@ -47,7 +48,7 @@ export const planOperation = async (
   const operation = imagined(namespace, name, spec)
   const seen = await observe(observer, operation, found.value, [])
   if (!seen.ok) return seen
-  const known = await gather(observer, seen.value, needs(kind, operation, seen.value))
+  const known = await gatherAll(observer, seen.value, world => needs(kind, operation, world))
   const checked = kind.checks(operation, known)
   const turns = stagesOf(kind, operation).flatMap(stage => stage.order(operation, known).map(candidate => ({ stage, candidate })))
   const viewOf = (world: World, { name, role, hostname, node, address }: Candidate): View => ({
@@ -55,10 +56,8 @@ export const planOperation = async (
     target: { name, role, phase: 'Pending', ...(hostname ? { hostname } : {}), ...(node ? { node } : {}), ...(address ? { address } : {}) },
     world,
   })
-  const world = await gather(
-    observer,
-    known,
-    turns.flatMap(({ stage, candidate }) => [...targetNeeds(candidate), ...(stage.openNeeds?.(viewOf(known, candidate)) ?? [])]),
+  const world = await gatherAll(observer, known, seenSoFar =>
+    turns.flatMap(({ stage, candidate }) => [...targetNeeds(candidate), ...(stage.openNeeds?.(viewOf(seenSoFar, candidate)) ?? [])]),
   )
   const order = turns.map(({ stage, candidate: { skip, ...candidate } }) => {
     const view = viewOf(world, candidate)
@@ -82,6 +81,16 @@ export const planOperation = async (
     order,
     ...(lock && lock.holder !== '' && lock.holder !== operationHolder(namespace, name) ? { holder: lock.holder } : {}),
   })
+}
+
+/** What is asked for may depend on what was found: asked again until nothing new is. */
+const gatherAll = async (observer: Observer, seen: World, needsIn: (world: World) => readonly Need[]): Promise<World> => {
+  let world = seen
+  for (;;) {
+    const missing = needsIn(world).filter(need => !isKnown(world.facts, need))
+    if (missing.length === 0) return world
+    world = await gather(observer, world, missing)
+  }
 }
 
 const needs = (kind: Kind, operation: TalosOperation, world: World): readonly Need[] => [

@@ -6,6 +6,10 @@ import type { Result } from './fault.ts'
 /** Names one namespaced object. */
 export type Key = { readonly namespace: string; readonly name: string }
 
+export type TextSource = 'Secret' | 'ConfigMap'
+/** `uid` tells it from another one that had its name before; whoever may not read the object does not know it. */
+export type Texts = { readonly uid: string; readonly data: Readonly<Record<string, string>> }
+
 /** A `coordination.k8s.io/v1` Lease: the cluster lock and the leader election. */
 export type Lease = Key & {
   readonly uid: string
@@ -53,6 +57,8 @@ export type Home = {
   readonly lease: (key: Key) => Promise<Result<Lease>>
   /** The data of a Secret, decoded. */
   readonly secret: (key: Key) => Promise<Result<Readonly<Record<string, Uint8Array>>>>
+  /** The texts of a Secret or a ConfigMap; `invalid` where one of them is no UTF-8. Read anew. */
+  readonly texts: (kind: TextSource, key: Key) => Promise<Result<Texts>>
 
   /** Lists may be as old as the last watch event. */
   readonly operations: (namespace?: string) => Promise<Result<readonly TalosOperation[]>>

@@ -1,5 +1,6 @@
 import type { Cancellation } from './clock.ts'
 import type { ComponentCalls } from './components.ts'
+import type { ConfigurationCalls } from './configuration.ts'
 import type { Result } from './fault.ts'
 import type { MachineActions } from './machine-actions.ts'
 
@@ -124,7 +125,8 @@ export type RebootMode = 'default' | 'powercycle' | 'force'
  * queued: whether it happened is told by the boot id alone.
  */
 export type Talos = MachineActions &
-  ComponentCalls & {
+  ComponentCalls &
+  ConfigurationCalls & {
     /** Hosts that the talosconfig names: where a cluster is asked for its members first. */
     readonly endpoints: readonly string[]
     /** From when and until when the client certificate is valid, milliseconds since 1970. */

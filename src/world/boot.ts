@@ -1,6 +1,7 @@
 import { readdress } from './addresses.ts'
 import { haveCertificate, openApi } from './certificates.ts'
 import { configOnDisk } from './configuration.ts'
+import { cutByConfig } from './cut.ts'
 import { goDown, stopStaticPods } from './down.ts'
 import { startEtcd } from './etcd-membership.ts'
 import { initialize } from './initialize.ts'
@@ -16,7 +17,6 @@ import { earlyServices, isServiceUp, setServiceState, startService } from './ser
 import type { Site } from './site.ts'
 import { later } from './site.ts'
 import { runStaticPods } from './static-pods.ts'
-import { STREAM_DEADLINE_MS } from './stream.ts'
 import { META_FALLBACK, chooseSlot, isInstalled, revert } from './slots.ts'
 
 /** The firmware or kexec loads a kernel; what it finds decides what runs. */
@@ -54,6 +54,7 @@ const comeUp = (site: Site, machine: Machine): void => {
   // What it is may have changed with its configuration, and does so only here.
   if (machine.config !== '') machine.role = roleIn(machine.config)
   site.journal.write(machine.name, 'boot', `${versionOf(machine)} ${machine.bootID}`)
+  cutByConfig(site, machine)
   if (machine.nextAddresses) readdress(site, machine, machine.nextAddresses)
   openApi(site, machine)
   const restarts = { restart: (why: string) => restart(site, machine, why), failed: () => failSequence(site, machine) }
@@ -174,23 +175,6 @@ export const powerOn = (site: Site, machine: Machine): void => {
   machine.life++
   site.journal.write(machine.name, 'power-on')
   later(site, machine, site.durations.draw('powerOn'), () => comeUp(site, machine))
-}
-
-/** Cuts the machine off the network, or lets it back. It goes on running. */
-export const cut = (site: Site, machine: Machine, on: boolean): void => {
-  if (machine.cut === on) return
-  machine.cut = on
-  site.journal.write(machine.name, on ? 'cut' : 'healed')
-  const member = site.etcd.memberOf(machine)
-  if (on && member?.running) member.frozenIndex = site.etcd.index()
-  site.etcd.look()
-  // Nobody is told: an open stream ends when its reader finds that the machine no longer answers.
-  if (on)
-    later(site, machine, STREAM_DEADLINE_MS, () => {
-      if (!machine.cut) return
-      for (const broken of [...machine.streams]) broken()
-    })
-  if (machine.kubelet) site.tell(machine, on ? 'kubelet-down' : 'kubelet-up')
 }
 
 /** Brings a machine of a running cluster into being: everything started long ago. Its etcd member and Node are the caller's. */

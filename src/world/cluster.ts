@@ -1,5 +1,5 @@
 import { readdress } from './addresses.ts'
-import { beRunning, cut, followChanges, powerOff, powerOn } from './boot.ts'
+import { beRunning, followChanges, powerOff, powerOn } from './boot.ts'
 import type { ApiServer } from './api-server.ts'
 import { createApiServer } from './api-server.ts'
 import type { Evicted } from './budgets.ts'
@@ -8,6 +8,7 @@ import { followCertificates, renewCertificate } from './certificates.ts'
 import type { Calls } from './calls.ts'
 import { createCalls } from './calls.ts'
 import { withCordon } from './cordon.ts'
+import { cut } from './cut.ts'
 import type { DurationName, Range } from './durations.ts'
 import { createDurations } from './durations.ts'
 import type { Etcd, Member } from './etcd.ts'
@@ -243,6 +244,7 @@ export const createWorld = (options: WorldOptions): World => {
             installImage: image,
             kubernetes,
             etcdQuotaBytes: options.etcdQuotaBytes,
+            flannel: options.cilium === undefined,
             kubeProxy,
           }),
     })

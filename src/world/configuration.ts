@@ -1,3 +1,5 @@
+import type { ApplyMode } from '../ports/configuration.ts'
+import { cutByConfig } from './cut.ts'
 import { readKubernetesConfig } from './kubernetes-config.ts'
 import type { Machine } from './machine.ts'
 import { INSTALL_IMAGE, readScalar } from './machine-config.ts'
@@ -24,6 +26,7 @@ const told = (site: Site, machine: Machine, before: string): void => {
   for (const [component, named] of imagesIn(site, machine.config))
     if (known && named !== known.get(component)) site.journal.write(machine.name, 'component-image', `${component} ${named}`)
   site.tell(machine, 'config')
+  cutByConfig(site, machine)
 }
 
 /** Takes effect at once, and is what the next boot takes. Drops one that was staged, and ends a trial. */
@@ -61,4 +64,12 @@ export const tryConfig = (site: Site, machine: Machine, text: string, forMs: num
     machine.endTrial = undefined
   }
   told(site, machine, before)
+}
+
+/** What a machine does with a configuration that it was given for good, for its next boot, or for a while. */
+export const takeConfig = (site: Site, machine: Machine, mode: ApplyMode, text: string, forMs: number): void => {
+  if (mode === 'no-reboot') setConfig(site, machine, text)
+  else if (mode === 'try') tryConfig(site, machine, text, site.durations.fixed(forMs))
+  else stageConfig(site, machine, text)
+  site.journal.write(machine.name, 'config-applied', { 'no-reboot': '', staged: 'staged', try: 'tried' }[mode])
 }

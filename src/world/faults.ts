@@ -37,6 +37,8 @@ export type MachineFaults = {
   bootPartitionFull: boolean
   /** Its clock is ahead by so much, in milliseconds; behind where that is negative. `setClock` of the world sets it. */
   clockOffsetMs: number
+  /** What it has against every configuration that it is given or shown, in Talos' words. */
+  refusesConfig: string | undefined
   /** No time server answers it: after a boot it waits for one. */
   timeNeverSyncs: boolean
 }
@@ -74,6 +76,7 @@ const fine = (): MachineFaults => ({
   bootPartitionFull: false,
   clockOffsetMs: 0,
   timeNeverSyncs: false,
+  refusesConfig: undefined,
 })
 
 export const createFaults = (): Faults => {

@@ -84,6 +84,8 @@ export type Machine = {
   powered: boolean
   /** Its network is cut: packets vanish without an answer. */
   cut: boolean
+  /** By what it was told itself. */
+  cutByConfig: boolean
   /** apid accepts calls. */
   apid: boolean
   /** What apid shows; undefined where it shows one of its own making, to everybody. */
@@ -153,6 +155,7 @@ export const createMachine = (options: MachineOptions): Machine => ({
   events: createEventRing(),
   powered: true,
   cut: false,
+  cutByConfig: false,
   apid: false,
   certificate: undefined,
   life: 0,

@@ -5,8 +5,8 @@ import type { TalosMachine } from '../../api/talos-machine.ts'
 import type { TalosOperation } from '../../api/talos-operation.ts'
 import type { Clock } from '../../ports/clock.ts'
 import type { Result } from '../../ports/fault.ts'
-import { done } from '../../ports/fault.ts'
-import type { Home, Key, Lease, Watched } from '../../ports/home.ts'
+import { done, failed } from '../../ports/fault.ts'
+import type { Home, Key, Lease, Texts, TextSource, Watched } from '../../ports/home.ts'
 import type { ApiResult } from './classify.ts'
 import { apiFault } from './classify.ts'
 import type { KubeClient, KubeObject } from './client.ts'
@@ -152,6 +152,10 @@ export const openHome = (options: HomeOptions): OpenHome => {
     machine: key => read(RESOURCE.talosMachine, key, machineOf),
     lease: key => read(RESOURCE.lease, key, leaseOf),
     secret: key => read(RESOURCE.secret, key, secretDataOf),
+    texts: async (kind, key) => {
+      const got = await client.get(kind === 'Secret' ? RESOURCE.secret : RESOURCE.configMap, key)
+      return got.ok ? textsOf(kind, got.value) : got
+    },
 
     operations: namespace => cached('TalosOperation', namespace),
     clusters: namespace => cached('TalosCluster', namespace),
@@ -252,6 +256,18 @@ const secretDataOf = (secret: KubeObject): Readonly<Record<string, Uint8Array>> 
   Object.fromEntries(
     Object.entries(record(secret['data'])).map(([name, value]) => [name, Uint8Array.from(Buffer.from(text(value), 'base64'))]),
   )
+
+const textsOf = (kind: TextSource, object: KubeObject): Result<Texts> => {
+  const data: Record<string, string> = {}
+  for (const [name, value] of Object.entries(record(object['data']))) {
+    const bytes = Buffer.from(text(value), kind === 'Secret' ? 'base64' : 'utf8')
+    const read = bytes.toString('utf8')
+    if (!Buffer.from(read).equals(bytes))
+      return failed('invalid', `${kind} ${text(record(object['metadata'])['name'])}: its key ${name} is not UTF-8`)
+    data[name] = read
+  }
+  return { ok: true, value: { uid: text(record(object['metadata'])['uid']), data } }
+}
 
 /** Leases carry theirs beside the rest, the others in their metadata. */
 const versionIn = (object: Parsed[Watched] | undefined): string | undefined =>

@@ -1,4 +1,9 @@
-import { ApplyConfigurationRequest_Mode, MachineService } from '../../../proto/gen/machine/machine_pb.ts'
+import type { MessageInitShape } from '@bufbuild/protobuf'
+import {
+  ApplyConfigurationRequest_Mode,
+  type ApplyConfigurationRequestSchema,
+  MachineService,
+} from '../../../proto/gen/machine/machine_pb.ts'
 import type { Component } from '../../ports/components.ts'
 import { done, failed, type Fault, ok, type Result } from '../../ports/fault.ts'
 import { onlyMessage } from './answer.ts'
@@ -52,12 +57,16 @@ async function change(calls: Calls, address: string, what: string, edit: (text: 
       `${address}: a configuration is staged or on trial there, and setting ${what} now would undo that; reboot the machine or apply a configuration first`,
     )
   }
-  const answer = await calls.unary(
-    address,
-    MachineService.method.applyConfiguration,
-    { data: new TextEncoder().encode(changed.value), mode: ApplyConfigurationRequest_Mode.NO_REBOOT },
-    { deadlineMs: applyDeadlineMs },
-  )
+  return apply(calls, address, { data: new TextEncoder().encode(changed.value), mode: ApplyConfigurationRequest_Mode.NO_REBOOT })
+}
+
+/** Gives a whole configuration to the machine, or only shows it. */
+export async function apply(
+  calls: Calls,
+  address: string,
+  request: MessageInitShape<typeof ApplyConfigurationRequestSchema>,
+): Promise<Result<void>> {
+  const answer = await calls.unary(address, MachineService.method.applyConfiguration, request, { deadlineMs: applyDeadlineMs })
   if (!answer.ok) return { ok: false, fault: withoutDiff(answer.fault) }
   const message = onlyMessage(address, 'MachineService.ApplyConfiguration', answer.value.messages)
   return message.ok ? done : message
@@ -69,7 +78,7 @@ function withoutDiff(fault: Fault): Fault {
   return { ...fault, message: before ?? fault.message }
 }
 
-async function configText(calls: Calls, address: string, id: 'v1alpha1' | 'persistent'): Promise<Result<string | undefined>> {
+export async function configText(calls: Calls, address: string, id: 'v1alpha1' | 'persistent'): Promise<Result<string | undefined>> {
   const resource = await getResource(calls, address, resourceTypes.machineConfig, id)
   if (!resource.ok || resource.value === undefined) return resource.ok ? ok(undefined) : resource
   const bytes = resource.value.spec.yamlMarshalled

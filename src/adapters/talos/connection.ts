@@ -5,6 +5,7 @@ import { formatAddress } from './address.ts'
 import { type CallReport, talosCalls } from './calls.ts'
 import { components } from './components.ts'
 import { setComponentImage, setInstallImage } from './config.ts'
+import { configurationCalls } from './configuration.ts'
 import { readEtcd } from './etcd.ts'
 import { machineActions } from './machine-actions.ts'
 import { machineReader } from './machine-facts.ts'
@@ -61,10 +62,12 @@ export function talosConnection(options: TalosConnectionOptions): Result<TalosCo
     ...(options.probeMs === undefined ? {} : { probeMs: options.probeMs }),
   })
   const reader = machineReader(calls, clock)
+  const configurations = configurationCalls(calls)
   const explained = otherWay(calls, config.endpoints, clock)
   return ok({
     ...machineActions(calls, clock),
     ...components(calls),
+    ...configurations,
     endpoints: config.endpoints.map(formatAddress),
     credentialBegins: config.notBefore.getTime(),
     credentialExpires: config.notAfter.getTime(),
@@ -92,6 +95,11 @@ export function talosConnection(options: TalosConnectionOptions): Result<TalosCo
       const set = await setComponentImage(calls, address, component, image)
       reader.forgetConfiguration(address)
       return set
+    },
+    applyConfiguration: async (address, change) => {
+      const applied = await configurations.applyConfiguration(address, change)
+      reader.forgetConfiguration(address)
+      return applied
     },
     close: calls.close,
     destroy: calls.destroy,

@@ -3,7 +3,7 @@ import type { ApplyConfigurationRequest } from '../../../proto/gen/machine/machi
 import { ApplyConfigurationRequest_Mode as Mode, MachineService } from '../../../proto/gen/machine/machine_pb.ts'
 import type { Answer, Refusal } from '../../world/answer.ts'
 import { answer, refuse } from '../../world/answer.ts'
-import { setConfig, stageConfig, tryConfig } from '../../world/configuration.ts'
+import { setConfig, stageConfig, takeConfig } from '../../world/configuration.ts'
 import type { Machine } from '../../world/machine.ts'
 import { isInMaintenance, versionOf } from '../../world/machine.ts'
 import { roleIn } from '../../world/machine-config.ts'
@@ -15,7 +15,7 @@ import type { Call, UnaryHandler } from '../call.ts'
 import { unary } from '../dispatch.ts'
 import type { Configuration } from './config-documents.ts'
 import { readConfiguration } from './config-documents.ts'
-import { needsReboot } from './config-reboot.ts'
+import { needsReboot } from '../../world/config-reboot.ts'
 import { runtimeError, validationError, warningsOf } from './config-validation.ts'
 import { unifiedDiff } from './text-diff.ts'
 
@@ -134,12 +134,14 @@ const applyFirst = async ({ site, machine }: Call, request: ApplyConfigurationRe
 }
 
 const take = (site: Site, machine: Machine, text: string, mode: Mode, forMs: number): void => {
-  if (mode === Mode.NO_REBOOT) setConfig(site, machine, text)
-  else if (mode === Mode.TRY) tryConfig(site, machine, text, site.durations.fixed(forMs))
-  else stageConfig(site, machine, text)
-  const how: Readonly<Record<number, string>> = { [Mode.STAGED]: 'staged', [Mode.TRY]: 'tried', [Mode.REBOOT]: 'with a reboot' }
-  site.journal.write(machine.name, 'config-applied', how[mode] ?? '')
-  if (mode === Mode.REBOOT) rebootForConfig(site, machine)
+  if (mode === Mode.NO_REBOOT) takeConfig(site, machine, 'no-reboot', text, 0)
+  else if (mode === Mode.TRY) takeConfig(site, machine, 'try', text, forMs)
+  else if (mode === Mode.STAGED) takeConfig(site, machine, 'staged', text, 0)
+  else {
+    stageConfig(site, machine, text)
+    site.journal.write(machine.name, 'config-applied', 'with a reboot')
+    rebootForConfig(site, machine)
+  }
 }
 
 const dryRunSummary = (details: string, before: string, after: string): string =>

@@ -12,7 +12,7 @@ import type { Home, Key, Lease, LeaseWrite, Watched } from '../../ports/home.ts'
 import type { World } from '../cluster.ts'
 import { RESOURCE, change, timestamp } from '../objects.ts'
 import type { Draft, KubeObject, StoreFault, StoreResult } from '../store.ts'
-import { decodeBase64 } from './base64.ts'
+import { asciiText, decodeBase64 } from './base64.ts'
 import type { Client } from './client.ts'
 import { apiObjection } from './client.ts'
 
@@ -182,6 +182,19 @@ export const createHome = (world: World, client: Client, operationDefinition?: R
             Object.entries((object.data ?? {}) as Record<string, string>).map(([name, value]) => [name, decodeBase64(value)]),
           ),
         ),
+      ),
+
+    texts: (kind, key) =>
+      get('texts', kind === 'Secret' ? RESOURCE.secrets : RESOURCE.configMaps, key, ({ metadata, data }) =>
+        ok({
+          uid: metadata.uid,
+          data: Object.fromEntries(
+            Object.entries((data ?? {}) as Record<string, string>).map(([name, value]) => [
+              name,
+              kind === 'Secret' ? asciiText(decodeBase64(value)) : value,
+            ]),
+          ),
+        }),
       ),
 
     operations: namespace => list<TalosOperation>('operations', ICHOR.operations, namespace, operationDefinition),

@@ -15,6 +15,7 @@ import type { Ends } from '../stream.ts'
 import type { Cancel } from '../time.ts'
 import type { Client } from './client.ts'
 import { appliedLater, componentCalls } from './components.ts'
+import { configurationCalls } from './configuration.ts'
 import { machineActions } from './machine-actions.ts'
 import { objectionIn } from './handshake.ts'
 
@@ -163,6 +164,7 @@ export const createTalos = (world: World, client: Client, credential: Credential
   return {
     ...machineActions(world, { call, long, fault, toMaintenance }),
     ...componentCalls(site, { call, long, applied }),
+    ...configurationCalls(site, { call, applied }),
     endpoints: world.machines.filter(m => m.role === 'controlplane').flatMap(m => m.addresses.slice(0, 1)),
     credentialBegins: credential.begins,
     credentialExpires: credential.expires,

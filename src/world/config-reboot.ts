@@ -1,6 +1,9 @@
-import { isAtLeast } from '../../world/releases.ts'
-import type { Mapping } from './config-documents.ts'
-import { mappingOf } from './config-documents.ts'
+import { isAtLeast } from './releases.ts'
+
+/** A document of a configuration, read by whatever reader: scalars may be texts. */
+type Mapping = { readonly [key: string]: unknown }
+const mappingOf = (value: unknown): Mapping =>
+  typeof value === 'object' && value !== null && !Array.isArray(value) ? (value as Mapping) : {}
 
 /** Keys of `machine` that Talos up to 1.13 changes without a reboot, and since which minor. */
 const IMMEDIATE: Readonly<Record<string, number>> = {
@@ -25,7 +28,8 @@ const IMMEDIATE_FEATURES: Readonly<Record<string, number>> = {
 /** What is empty says no more than what is absent; clients write one for the other. */
 const meaning = (value: unknown): unknown => {
   if (Array.isArray(value)) return value.length > 0 ? value.map(meaning) : undefined
-  if (typeof value !== 'object' || value === null) return value === '' || value === false ? undefined : (value ?? undefined)
+  if (typeof value !== 'object' || value === null)
+    return value === '' || value === false || value === 'false' ? undefined : (value ?? undefined)
   const entries = Object.entries(value).flatMap(([key, inner]) => (meaning(inner) === undefined ? [] : [[key, meaning(inner)] as const]))
   return entries.length > 0 ? Object.fromEntries(entries.sort(([a], [b]) => (a < b ? -1 : 1))) : undefined
 }

@@ -1,0 +1,204 @@
+import type { Answer, LongOutcome, Step, Verdict } from '../../core/kind.ts'
+import { YES, no, unknown, wait } from '../../core/kind.ts'
+import { ms, receiptOf } from '../../core/ledger.ts'
+import { CALL_MS } from '../../core/machine-steps/coming-back.ts'
+import { asGuard, etcdNeed, gate } from '../../core/machine-steps/etcd.ts'
+import { asRecorded, both, denied, since } from '../../core/machine-steps/guards.ts'
+import { addressOf, isControlPlane, machineOf } from '../../core/machine-steps/target.ts'
+import { sha256 } from '../../core/sha256.ts'
+import type { View } from '../../core/world.ts'
+import { configurationFacts, displayName } from '../../core/world.ts'
+import type { ApplyMode } from '../../ports/configuration.ts'
+import type { Result } from '../../ports/fault.ts'
+import { configNeeds, heldNow, isRepeatable, recorded, runsNow, short, wishFor } from './view.ts'
+
+/** A configuration is written; and before and after, that nobody else writes it. */
+
+/** Its network may come anew with it. */
+const WRITE_MS = 10 * 60_000
+
+/** For how long Talos is asked to keep a configuration on trial. */
+export const TRY_MS = 3 * 60_000
+/** The same by the pace of the waits that are ours. */
+const tryMs = ({ world }: View): number => 9 * world.timing.etcdStableMs
+
+/** Steps before which nothing of ours can be in a configuration. */
+export const isBeforeWriting = ({ target }: Pick<View, 'target'>): boolean => target.step === undefined || target.step === 'compare'
+
+/**
+ * What is there now may be patched although the patches may be in it already: before anything was written; and where the same patches once more are the
+ * same, which those are not that add to lists.
+ */
+export const mayPatchAnew = (view: View): boolean => {
+  if (isBeforeWriting(view)) return true
+  return FIRST_WRITES.includes(view.target.step ?? '') && isRepeatable(view.operation, view.world, view.target.name)
+}
+const FIRST_WRITES: readonly string[] = ['apply', 'stage', 'try']
+
+/** The machine has neither the configuration that was read nor the one that was made of it. */
+const changedByOthers = (view: View): Extract<Answer, { is: 'failed' }> => {
+  const { read, computed } = recorded(view)
+  const what = `${displayName(view.target)}: somebody else has changed its machine configuration since this operation read it (sha256 ${short(read)}, and ${short(computed)} with the patches)`
+  return {
+    is: 'failed',
+    reason: 'ConfigChangedByOthers',
+    message: mayPatchAnew(view)
+      ? `${what}. Resume the operation to patch what is there now.`
+      : `${what}. The patches may be in it, so they are not applied once more. Put back one of the two and resume; or cancel this operation, and look at another one with --plan.`,
+  }
+}
+
+/** Read at every look, so that a change of somebody else's is seen whenever it happens. */
+export const compare: Step = {
+  name: 'compare',
+  summary:
+    'The configuration is the one that was read, or the one that was made of it. Looked at again before and after everything that follows.',
+  needs: configNeeds,
+  done: view => {
+    const held = heldNow(view)
+    if (typeof held === 'object') return unknown(`its configuration cannot be read: ${held.message}`)
+    return held === 'other' ? changedByOthers(view) : YES
+  },
+  deadlineMs: () => CALL_MS,
+  failure: 'MachineUnreachable',
+}
+
+/** What would be written is what was recorded: another Ichor may make another text of the same patches. */
+const isAsComputed = (view: View): Verdict => {
+  const wish = wishFor(view.operation, view.world, view.target.name)
+  const { computed } = recorded(view)
+  return wish.is === 'made' && sha256(wish.to) === computed ? YES : wait('its configuration is read once more')
+}
+
+const etcdIsWell = (view: View): Verdict =>
+  isControlPlane(view) ? asGuard(gate(view.operation, view.world, { purpose: 'settled', etcdStepAllowed: true })) : YES
+
+type Writing = {
+  readonly name: string
+  readonly summary: string
+  readonly mode: ApplyMode
+  readonly says: string
+  readonly done: (view: View) => Answer
+  /** Whether the text to write is already there, only not for good. */
+  readonly isThere?: boolean
+}
+
+const writing = ({ name, summary, mode, says, done, isThere = false }: Writing): Step => ({
+  name,
+  summary,
+  needs: configNeeds,
+  done,
+  guardNeeds: view => (mode === 'staged' ? [] : etcdNeed(view)),
+  guard: view =>
+    both(asRecorded(view), () => both(isThere ? YES : isAsComputed(view), () => (mode === 'staged' || isThere ? YES : etcdIsWell(view)))),
+  act: {
+    long: true,
+    disruptive: true,
+    describe: () => says,
+    run: async ({ talos }, view): Promise<Result<LongOutcome>> => {
+      const address = addressOf(view)
+      const change = changeOf(view, isThere)
+      if (!change.ok) return change
+      const applied = await talos.applyConfiguration(address, { ...change.value, mode, ...(mode === 'try' ? { tryMs: TRY_MS } : {}) })
+      if (!applied.ok) return applied
+      const back = await talos.configuration(address)
+      if (!back.ok) return { ok: true, value: { receipt: 'accepted, not read back' } }
+      return { ok: true, value: { receipt: `sha256 ${sha256(mode === 'staged' ? back.value.onDisk : back.value.running)}` } }
+    },
+    fatal: (fault, view) =>
+      fault.kind === 'invalid'
+        ? { reason: 'ConfigRejected', message: `${displayName(view.target)}: ${fault.message}. Its configuration is as it was.` }
+        : denied(fault, view),
+  },
+  settleMs: ({ world }) => 5 * world.timing.pollMs,
+  deadlineMs: view => since(view, WRITE_MS),
+  failure: view => (machineOf(view).ok ? 'ConfigRejected' : 'MachineUnreachable'),
+  commits: true,
+})
+
+const changeOf = (view: View, isThere: boolean): Result<{ readonly from: string; readonly to: string }> => {
+  const wish = wishFor(view.operation, view.world, view.target.name)
+  const now = configurationFacts(view.world, view.target.name)
+  if (!now.ok) return now
+  if (isThere) return { ok: true, value: { from: now.value.running, to: now.value.running } }
+  if (wish.is !== 'made') return { ok: false, fault: { kind: 'conflict', message: 'its configuration or the patches changed meanwhile' } }
+  return { ok: true, value: { from: wish.from, to: wish.to } }
+}
+
+const hasIt = (view: View, not: string): Answer => {
+  const held = heldNow(view)
+  if (typeof held === 'object') return unknown(`its configuration cannot be read: ${held.message}`)
+  if (held === 'other') return changedByOthers(view)
+  return held === 'computed' ? YES : no(not)
+}
+
+export const apply = writing({
+  name: 'apply',
+  summary: 'Writes the patched configuration, which takes effect at once. Done when the machine reads back that very text.',
+  mode: 'no-reboot',
+  says: 'applying the patched configuration',
+  done: view => hasIt(view, 'the patched configuration is not applied yet'),
+})
+
+export const stage = writing({
+  name: 'stage',
+  summary: 'Writes the patched configuration for the next boot. Done when the machine reads back that very text from its disk.',
+  mode: 'staged',
+  says: 'staging the patched configuration',
+  done: view => hasIt(view, 'the patched configuration is not staged yet'),
+})
+
+/** Without a gap since then, so that what came and went again cannot have been missed. */
+const isInSightSince = ({ world }: View, at: number): boolean => world.watchedMs >= world.now - at
+
+/** The configuration from before is back although the new one was tried, or may have been: for a person where it is certain that it was not well with it. */
+const putBack = (view: View): Answer => {
+  const { target, world } = view
+  const receipt = receiptOf(target, 'try')
+  const isPast = target.step !== undefined && target.step !== 'compare' && target.step !== 'try'
+  const begun = isPast ? ms(target.stepStartedAt) : target.actedAt === undefined ? undefined : ms(target.actedAt)
+  if (begun === undefined) return no('the patched configuration is not tried yet')
+  const wasTaken = isPast || (receipt !== undefined && ms(receipt.at) >= begun)
+  const wasSilent = !isPast && target.fault !== undefined && (world.now - begun >= tryMs(view) || (target.attempts ?? 0) > 1)
+  if (!(wasTaken || wasSilent) || !isInSightSince(view, begun)) return no('the patched configuration is not tried yet')
+  return {
+    is: 'failed',
+    reason: 'ConfigRejected',
+    message: `${displayName(target)} was not well with the patched configuration, and Talos has put the one from before back: ${target.message ?? 'it did not answer'}. No other machine was given it. Mend the patch and start another operation.`,
+  }
+}
+
+export const tryOut = {
+  ...writing({
+    name: 'try',
+    summary:
+      'Gives the patched configuration to the machine for three minutes. Unless it is kept then, Talos puts the one from before back by itself.',
+    mode: 'try',
+    says: 'trying the patched configuration',
+    done: view => {
+      const held = heldNow(view)
+      return held === 'read' ? putBack(view) : hasIt(view, '')
+    },
+  }),
+  // The network may go with it: it is back, one way or the other, when the trial has ended.
+  settleMs: (view: View) => tryMs(view) / 6,
+  deadlineMs: (view: View) => since(view, 3 * tryMs(view)),
+} satisfies Step
+
+/** How long the machine may take to be well, and the trial to end by itself where it never is. */
+export const trialMs = (view: View): number => tryMs(view) + 3 * view.world.timing.etcdStableMs
+
+export const keep = writing({
+  name: 'keep',
+  summary: 'Writes the same configuration once more, for good.',
+  mode: 'no-reboot',
+  says: 'keeping the configuration that was tried',
+  isThere: true,
+  done: view => {
+    const configuration = configurationFacts(view.world, view.target.name)
+    if (!configuration.ok) return unknown(`its configuration cannot be read: ${configuration.fault.message}`)
+    const runs = runsNow(view)
+    if (runs !== 'computed') return no('it does not run the patched configuration')
+    return configuration.value.onDisk === configuration.value.running ? YES : no('the patched configuration is only on trial')
+  },
+})

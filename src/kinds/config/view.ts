@@ -1,0 +1,111 @@
+import type { TalosMachine } from '../../api/talos-machine.ts'
+import type { TalosOperation } from '../../api/talos-operation.ts'
+import type { PatchNote } from '../../core/config-patch/note.ts'
+import { chosen } from '../../core/machine-steps/target.ts'
+import { matchesSelector } from '../../core/rollout-order.ts'
+import { sha256 } from '../../core/sha256.ts'
+import type { Need, View, World } from '../../core/world.ts'
+import { configurationFacts, machineFacts } from '../../core/world.ts'
+import type { ApplyMode, MachineConfiguration } from '../../ports/configuration.ts'
+import type { Fault } from '../../ports/fault.ts'
+import { type Missing, patched, patchesOf, textNeeds } from './patches.ts'
+import { specOf } from './spec.ts'
+
+/** What the steps of this kind ask again and again. */
+
+export const isSelected = (operation: TalosOperation, machine: TalosMachine): boolean =>
+  matchesSelector(operation.spec.machineSelector, machine.metadata.labels)
+
+/** In which mode the patched configuration is given to a machine first. */
+export const firstMode = (operation: TalosOperation): ApplyMode => {
+  const { mode } = specOf(operation)
+  return mode === 'reboot' ? 'staged' : mode
+}
+
+/** The text that is patched: what runs; or what the next boot takes, where the patch is for that. */
+const patchedText = (operation: TalosOperation, { running, onDisk }: MachineConfiguration): string =>
+  firstMode(operation) === 'staged' ? onDisk : running
+
+export const configNeeds = ({ operation, target }: Pick<View, 'operation' | 'target'>): readonly Need[] => [
+  { what: 'configuration', name: target.name },
+  ...textNeeds(operation),
+]
+
+/** What the patches make of the configuration of a machine as it is now. */
+export type Wish =
+  | {
+      readonly is: 'made'
+      readonly from: string
+      readonly to: string
+      /** Another configuration is staged there, or on trial. */
+      readonly isPending: boolean
+      readonly warnings: readonly PatchNote[]
+    }
+  | { readonly is: 'wrong'; readonly faults: readonly PatchNote[] }
+  | { readonly is: 'missing'; readonly missing: readonly Missing[] }
+  | { readonly is: 'unread'; readonly fault: Fault }
+
+export const wishFor = (operation: TalosOperation, world: World, name: string): Wish => {
+  const [facts, configuration, patches] = [machineFacts(world, name), configurationFacts(world, name), patchesOf(operation, world)]
+  if (!patches.ok) return { is: 'missing', missing: patches.missing }
+  if (!facts.ok) return { is: 'unread', fault: facts.fault }
+  if (!configuration.ok) return { is: 'unread', fault: configuration.fault }
+  const from = patchedText(operation, configuration.value)
+  const made = patched(from, patches.texts, facts.value.version)
+  if (!made.ok) return { is: 'wrong', faults: made.faults }
+  const isPending = configuration.value.onDisk !== configuration.value.running
+  return { is: 'made', from, to: made.changed ? made.text : from, isPending, warnings: made.warnings }
+}
+
+/** The patches once more would change nothing more in what they make of the configuration that is there. */
+export const isRepeatable = (operation: TalosOperation, world: World, name: string): boolean => {
+  const [facts, patches, wish] = [machineFacts(world, name), patchesOf(operation, world), wishFor(operation, world, name)]
+  if (!facts.ok || !patches.ok || wish.is !== 'made') return false
+  const twice = patched(wish.to, patches.texts, facts.value.version)
+  return twice.ok && !twice.changed
+}
+
+/** Nothing is left to do on a machine. One that only waits for its reboot is still given that. */
+export const isNothing = (operation: TalosOperation, wish: Extract<Wish, { is: 'made' }>): boolean =>
+  wish.from === wish.to && !(specOf(operation).mode === 'reboot' && wish.isPending)
+
+/** Shown to the machine only where there is something to show, and where no trial would be ended by it. */
+export const dryRunNeeds = (operation: TalosOperation, world: World, name: string): readonly Need[] => {
+  const wish = wishFor(operation, world, name)
+  const mode = dryRunMode(operation)
+  if (wish.is !== 'made' || wish.from === wish.to || (mode !== 'staged' && wish.isPending)) return []
+  return [{ what: 'dryRun', name, text: wish.to, mode }]
+}
+
+/** What a machine takes at once is the same for a while and for good, and only to be shown a trial ends none. */
+export const dryRunMode = (operation: TalosOperation): ApplyMode => (firstMode(operation) === 'staged' ? 'staged' : 'try')
+
+/** The hashes of the configuration that was read when the machine was opened, and of the one that was made of it. */
+export const recorded = (view: Pick<View, 'target'>): { readonly read: string; readonly computed: string } => ({
+  read: chosen(view.target, 'read'),
+  computed: chosen(view.target, 'computed'),
+})
+
+export type Held = 'read' | 'computed' | 'other' | Fault
+
+/** Which configuration the machine has now, where this mode writes one: proof of what was done, and of what others did. */
+export const heldNow = (view: View): Held => {
+  const configuration = configurationFacts(view.world, view.target.name)
+  if (!configuration.ok) return configuration.fault
+  return heldIn(view, patchedText(view.operation, configuration.value))
+}
+
+/** The same of the one that runs. */
+export const runsNow = (view: View): Held => {
+  const configuration = configurationFacts(view.world, view.target.name)
+  return configuration.ok ? heldIn(view, configuration.value.running) : configuration.fault
+}
+
+const heldIn = (view: View, text: string): 'read' | 'computed' | 'other' => {
+  const { read, computed } = recorded(view)
+  const hash = sha256(text)
+  return hash === computed ? 'computed' : hash === read ? 'read' : 'other'
+}
+
+/** Enough to tell hashes apart, for people. */
+export const short = (hash: string): string => hash.slice(0, 12)

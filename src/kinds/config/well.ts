@@ -1,0 +1,117 @@
+import type { Reason } from '../../api/reasons.ts'
+import type { Answer, Step } from '../../core/kind.ts'
+import { YES, no, unknown } from '../../core/kind.ts'
+import { asAnswer, etcdNeed, gate } from '../../core/machine-steps/etcd.ts'
+import { isBackAsNode, isControlPlane, machineOf, nodeNameOf, replaced } from '../../core/machine-steps/target.ts'
+import type { Need, View } from '../../core/world.ts'
+import { componentFacts, controlPlaneFacts, displayName } from '../../core/world.ts'
+import type { ControlPlanePod } from '../../ports/control-plane.ts'
+import { trialMs } from './apply.ts'
+
+/** A machine lives with its new configuration: Talos, its Node, its static pods and its etcd say so, and go on saying so. */
+
+const WELL_MS = 10 * 60_000
+/** So often the process of a static pod ended before it is given up. */
+const MOST_RESTARTS = 4
+
+const podNeeds = (view: View): readonly Need[] =>
+  isControlPlane(view) ? [{ what: 'components', name: view.target.name }, { what: 'controlPlane' }] : []
+
+const machineIsWell = (view: View): Answer => {
+  const facts = machineOf(view)
+  if (!facts.ok) return replaced(view) ?? unknown(`it does not answer: ${facts.fault.message}`)
+  const { stage, ready, unmet } = facts.value
+  if (stage !== 'running') return no(`it is ${stage}`)
+  return ready ? YES : no(`Talos does not report it ready: ${unmet.join('; ') || 'no reason given'}`)
+}
+
+const waitingText = ({ waiting, restarts }: ControlPlanePod): string =>
+  waiting ? `: ${waiting.reason}${waiting.message === '' ? '' : `, ${waiting.message}`} (${restarts} restarts)` : ''
+
+/** The static pods are those that Talos renders from the configuration as it is now, and each of them is Ready. */
+const podsAreWell = (view: View): Answer => {
+  if (!isControlPlane(view)) return YES
+  const [components, known] = [componentFacts(view.world, view.target.name), controlPlaneFacts(view.world)]
+  if (!components.ok) return unknown(`it does not tell its components: ${components.fault.message}`)
+  if (!known.ok) return unknown(`the Kubernetes API does not answer: ${known.fault.message}`)
+  for (const [component, { rendered }] of Object.entries(components.value.staticPods)) {
+    if (!rendered) return no(`Talos has no ${component} for its kubelet`)
+    const pod = known.value.pods.find(p => p.component === component && p.node === nodeNameOf(view))
+    if (pod?.configVersion !== rendered.configVersion) return no(`its kubelet does not show the new ${component} yet`)
+    if (!pod.ready && pod.waiting?.reason === 'CrashLoopBackOff' && pod.restarts >= MOST_RESTARTS) {
+      const message = `${displayName(view.target)}: ${component} does not stay up with the patched configuration${waitingText(pod)}. No further machine is given it. Look at its log with \`talosctl logs -k kube-system/${component}-${pod.node}:${component}\`, set the configuration right and start another operation.`
+      return { is: 'failed', reason: 'StaticPodTimeout', message }
+    }
+    if (!pod.ready) return no(`${component} is not Ready${waitingText(pod)}`)
+  }
+  return YES
+}
+
+const etcdIsWell = (view: View): Answer =>
+  isControlPlane(view) ? asAnswer(gate(view.operation, view.world, { purpose: 'settled', etcdStepAllowed: true })) : YES
+
+/** In the order in which each can be had. */
+const QUESTIONS: readonly (readonly [Reason, (view: View) => Answer])[] = [
+  ['MachineNotReady', machineIsWell],
+  ['NodeNotReady', isBackAsNode],
+  ['StaticPodTimeout', podsAreWell],
+  ['EtcdUnhealthy', etcdIsWell],
+]
+
+const firstObjection = (view: View): { readonly reason: Reason; readonly answer: Answer } | undefined => {
+  for (const [reason, ask] of QUESTIONS) {
+    const answer = ask(view)
+    if (answer.is !== 'yes') return { reason, answer }
+  }
+  return undefined
+}
+
+const isWell = (view: View): Answer => firstObjection(view)?.answer ?? YES
+
+const whyNot: Step['failure'] = view => {
+  const objection = firstObjection(view)
+  return !machineOf(view).ok ? 'MachineUnreachable' : (objection?.reason ?? 'MachineNotReady')
+}
+
+const staysWell = {
+  needs: view => [...podNeeds(view), ...etcdNeed(view)],
+  done: isWell,
+  /** What a kubelet reports stays true for 40 seconds after it has gone, and a health check of Talos is 20 seconds old. */
+  stableMs: ({ world }) => 3 * world.timing.etcdStableMs,
+  failure: whyNot,
+} as const satisfies Partial<Step>
+
+export const well: Step = {
+  name: 'well',
+  summary:
+    'The machine lives with it for a minute: Talos reports it ready, its Node is Ready, its static pods are those of the new configuration, and etcd passes its gate.',
+  ...staysWell,
+  deadlineMs: () => WELL_MS,
+}
+
+export const trial: Step = {
+  ...well,
+  name: 'trial',
+  summary:
+    'The machine lives with it for a minute while it is on trial: Talos, its Node, its static pods and etcd are asked as in the mode no-reboot.',
+  deadlineMs: trialMs,
+}
+
+/** After a reboot the rest is asked one by one. */
+export const pods: Step = {
+  name: 'static-pods',
+  summary: 'The static pods of this control plane are those of the new configuration, and Ready.',
+  applies: isControlPlane,
+  needs: podNeeds,
+  done: podsAreWell,
+  deadlineMs: () => WELL_MS,
+  failure: 'StaticPodTimeout',
+}
+
+export const ready: Step = {
+  name: 'verify',
+  summary: 'Talos reports the machine running and ready.',
+  done: machineIsWell,
+  deadlineMs: () => WELL_MS,
+  failure: view => (machineOf(view).ok ? 'MachineNotReady' : 'MachineUnreachable'),
+}
