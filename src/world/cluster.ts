@@ -244,7 +244,6 @@ export const createWorld = (options: WorldOptions): World => {
             installImage: image,
             kubernetes,
             etcdQuotaBytes: options.etcdQuotaBytes,
-            flannel: options.cilium === undefined,
             kubeProxy,
           }),
     })
