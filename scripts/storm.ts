@@ -1,69 +1,43 @@
-// `npm run storm -- --seeds N --from S --kind K --faults F [--minutes M]`: plays drawn runs on all cores and ends with one line of counts; the exit
-// code is 1 when something was violated. A seed that fails tells its story, is made smaller, and is kept as a plan in .cache/storm/.
-// `--seed S --replay` tells the story of one seed, `--plan FILE --replay` that of a plan. `--sabotage NAME` plays with one line of the source spoiled
-// (test/storm/sabotages.ts). `--coverage` tells which branches of core, kinds and engine no seed reached. `--deaths` lets the controller die once at each
-// call that changes something, of every kind.
+// `npm run storm`: plays drawn runs; what it can be asked for is in storm-options.ts.
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { availableParallelism } from 'node:os'
 import { join } from 'node:path'
-import { parseArgs } from 'node:util'
 import { Worker } from 'node:worker_threads'
-import { FAMILIES, type Family, type Plan } from '../src/storm/plan.ts'
+import type { Plan } from '../src/storm/plan.ts'
 import { tellPlan } from '../src/storm/tell.ts'
 import { stormKinds } from '../src/storm/operations.ts'
 import type { Verdict } from '../src/storm/judge.ts'
 import { loadStorm, sabotageOf } from '../test/storm/sabotage.ts'
+import { sabotages } from '../test/storm/sabotages.ts'
 import { cases, dieAtEachCall } from '../test/storm/deaths.ts'
 import { coverageReport } from './storm-coverage.ts'
+import { readStormOptions, STORM_HELP } from './storm-options.ts'
 import type { StormAnswer, StormTask } from './storm-worker.ts'
 
-const { values } = parseArgs({
-  options: {
-    seeds: { type: 'string', default: '100' },
-    from: { type: 'string', default: '1' },
-    seed: { type: 'string' },
-    kind: { type: 'string', default: 'all' },
-    faults: { type: 'string' },
-    minutes: { type: 'string' },
-    machines: { type: 'string' },
-    workers: { type: 'string' },
-    plan: { type: 'string' },
-    sabotage: { type: 'string' },
-    replay: { type: 'boolean', default: false },
-    coverage: { type: 'boolean', default: false },
-    deaths: { type: 'boolean', default: false },
-    keep: { type: 'boolean', default: false },
-  },
-})
-
-const refuse = (what: string): never => {
-  console.error(what)
+const refuse: (what: string) => never = what => {
+  console.error(`error: ${what}\n  npm run storm -- --help shows the options.`)
   process.exit(2)
 }
-const number = (name: string, text: string): number => {
-  const value = Number(text)
-  return Number.isSafeInteger(value) && value >= 0 ? value : refuse(`--${name} must be a number, and is ${text}`)
+const asked = readStormOptions(process.argv.slice(2))
+if (asked === 'help') {
+  console.log(STORM_HELP)
+  process.exit(0)
 }
-const families = values.faults?.split(',').map(name => {
-  const found = FAMILIES.find(f => f === name)
-  return found ?? refuse(`--faults knows no ${name} (it knows: ${FAMILIES.join(', ')})`)
-})
-if (values.kind !== 'all' && !stormKinds.includes(values.kind))
-  refuse(`--kind knows no ${values.kind} (it knows: all, ${stormKinds.join(', ')})`)
-const [controlPlanes, machineWorkers] = values.machines?.split('+').map(n => number('machines', n)) ?? []
-const sabotage =
-  values.sabotage === undefined ? undefined : (sabotageOf(values.sabotage) ?? refuse(`there is no sabotage ${values.sabotage}`))
+if ('problem' in asked) refuse(asked.problem)
+const sabotage = asked.sabotage === undefined ? undefined : sabotageOf(asked.sabotage)
+if (asked.sabotage !== undefined && !sabotage)
+  refuse(`--sabotage ${asked.sabotage}: there are ${sabotages.map(({ name }) => name).join(', ')}`)
 
 const wishOf = (seed: number) => ({
   seed,
-  kind: values.kind === 'all' ? stormKinds[seed % stormKinds.length]! : values.kind,
-  ...(families ? { families: families as Family[] } : {}),
-  ...(controlPlanes === undefined ? {} : { controlPlanes }),
-  ...(machineWorkers === undefined ? {} : { workers: machineWorkers }),
+  kind: asked.kind === 'all' ? stormKinds[seed % stormKinds.length]! : asked.kind,
+  ...(asked.families ? { families: [...asked.families] } : {}),
+  ...(asked.controlPlanes === undefined ? {} : { controlPlanes: asked.controlPlanes }),
+  ...(asked.workers === undefined ? {} : { workers: asked.workers }),
 })
 const storm = await loadStorm(sabotage)
 
-if (values.deaths) {
+if (asked.deaths) {
   let [all, wrongs] = [0, 0]
   for (const [name, told] of Object.entries(cases)) {
     const { calls, deaths, wrong } = await dieAtEachCall(told)
@@ -75,24 +49,26 @@ if (values.deaths) {
   process.exit(wrongs > 0 ? 1 : 0)
 }
 
-if (values.replay) {
-  const seed = number('seed', values.seed ?? values.from)
-  const plan = values.plan ? (JSON.parse(readFileSync(values.plan, 'utf8')) as Plan) : storm.drawPlan(wishOf(seed))
+const planIn = (path: string): Plan => {
+  try {
+    return JSON.parse(readFileSync(path, 'utf8')) as Plan
+  } catch (error) {
+    return refuse(`--plan ${path}: ${(error as Error).message}`)
+  }
+}
+
+if (asked.replay) {
+  const plan = asked.plan === undefined ? storm.drawPlan(wishOf(asked.seed ?? asked.from)) : planIn(asked.plan)
   const { text, violations } = await storm.replay(plan)
   console.log(text)
   console.log(`${violations.length} violations`)
   process.exit(violations.length > 0 ? 1 : 0)
 }
 
-const first = number('from', values.seed ?? values.from)
-const deadline = values.minutes === undefined ? Infinity : performance.now() + Number(values.minutes) * 60_000
-const last =
-  values.seed !== undefined
-    ? first + 1
-    : values.minutes !== undefined && values.seeds === '100'
-      ? Infinity
-      : first + number('seeds', values.seeds)
-const count = values.seed !== undefined ? 1 : number('workers', values.workers ?? String(availableParallelism()))
+const first = asked.seed ?? asked.from
+const deadline = asked.minutes === undefined ? Infinity : performance.now() + asked.minutes * 60_000
+const last = asked.seed === undefined ? first + asked.seeds : first + 1
+const count = asked.seed === undefined ? (asked.threads ?? availableParallelism()) : 1
 
 const failed: Verdict[] = []
 const ends = new Map<string, number>()
@@ -120,7 +96,7 @@ const hear = (answer: StormAnswer): void => {
 const work = (): Promise<void> =>
   new Promise((resolve, reject) => {
     const worker = new Worker(new URL('./storm-worker.ts', import.meta.url), {
-      workerData: { sabotage: values.sabotage, coverage: values.coverage },
+      workerData: { sabotage: asked.sabotage, coverage: asked.coverage },
     })
     const give = (): void => {
       const isOver = next >= last || performance.now() >= deadline || (sabotage !== undefined && failed.length > 0)
@@ -152,7 +128,7 @@ for (const verdict of failed.toSorted((a, b) => a.seed - b.seed).slice(0, 10)) {
   writeFileSync(path, `${JSON.stringify(plan, undefined, 2)}\n`)
   console.log(`npm run storm -- --plan .cache/storm/${wish.kind}-${verdict.seed}.json --replay\n${tellPlan(plan)}`)
 }
-if (values.coverage) console.log(coverageReport(covered))
+if (asked.coverage) console.log(coverageReport(covered))
 const minutes = (performance.now() - began) / 60_000
 for (const [end, times] of [...ends].toSorted((a, b) => b[1] - a[1])) console.log(`${String(times).padStart(7)} ${end}`)
 console.log(
