@@ -68,6 +68,20 @@ export const compatibilityPage = (data: CompatibilityTable): Files =>
             sources(row.sources),
           ]),
         ),
+        '## What Kubernetes does not know any more',
+        'Flags, feature gates and admission plugins that a minor knew and the next does not. A program that is given one of them does not start, so an upgrade of Kubernetes is refused while a machine configuration has it.',
+        table(
+          ['Gone in', 'Feature gates', 'Flags', 'Admission plugins', 'Sources'],
+          data.removedOptions.map(row => [
+            row.kubernetes,
+            row.featureGates.map(code).join(', '),
+            Object.entries(row.flags)
+              .map(([program, flags]) => `${program}: ${flags.map(flag => code(`--${flag}`)).join(', ')}`)
+              .join('; '),
+            row.admissionPlugins.map(code).join(', '),
+            sources(row.sources),
+          ]),
+        ),
         '## What each Talos release brings',
         `From ${sources(data.talosReleasesSources)}. Kubernetes, etcd, CoreDNS and Flannel are defaults that a machine configuration may override.`,
         table(

@@ -9,6 +9,7 @@ const facts = {
   endpoint: 'https://10.5.0.2:6443',
   installImage: 'ghcr.io/siderolabs/installer:v1.13.5',
   kubernetes: 'v1.36.2',
+  flannel: true,
   kubeProxy: true,
   etcdQuotaBytes: 8_589_934_592,
 } as const

@@ -10,6 +10,8 @@ export const renderConfig = (facts: {
   readonly installImage: string
   readonly kubernetes: string
   readonly etcdQuotaBytes: number | undefined
+  /** Talos' own network; where it is not, another one is brought by somebody else. */
+  readonly flannel: boolean
   readonly kubeProxy: boolean
 }): string => {
   const lines = [
@@ -32,6 +34,8 @@ export const renderConfig = (facts: {
     `        endpoint: ${facts.endpoint}`,
     `    clusterName: ${facts.clusterName}`,
   ]
+  // Without a word of it Talos brings Flannel.
+  if (!facts.flannel) lines.push('    network:', '        cni:', '            name: none')
   const program = (section: string, name: string): string[] => [
     `    ${section}:`,
     `        image: registry.k8s.io/${name}:${facts.kubernetes}`,
@@ -103,6 +107,9 @@ export const writeScalar = (text: string, path: readonly string[], value: string
   lines[at] = `${line.slice(0, line.indexOf(':') + 1)} ${value}`
   return lines.join('\n')
 }
+
+/** The network that Talos brings: `flannel`, `none`, `custom`. */
+export const CNI = ['cluster', 'network', 'cni', 'name'] as const
 
 export const endpointOf = (text: string): string => readScalar(text, ['cluster', 'controlPlane', 'endpoint']) ?? ''
 

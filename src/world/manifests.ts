@@ -3,7 +3,7 @@ import { same } from './json.ts'
 import { kubernetesConfigOf } from './kubernetes-config.ts'
 import type { Machine } from './machine.ts'
 import { versionOf } from './machine.ts'
-import { endpointOf } from './machine-config.ts'
+import { CNI, endpointOf, readScalar } from './machine-config.ts'
 import { ensure } from './objects.ts'
 import { daemonSet, FLANNEL, KUBE_PROXY } from './population.ts'
 import { asciiBytes, encodeBase64 } from './ports/base64.ts'
@@ -71,10 +71,10 @@ users:
     tokenFile: /var/run/secrets/kubernetes.io/serviceaccount/token
 `
 
-/** A network is among them where the world has Talos' own, and a proxy where this machine's configuration has one. */
+/** Talos' own network and a proxy are among them where this machine's configuration has them. */
 export const bootstrapManifests = (site: Site, machine: Machine): readonly Manifest[] => {
   const { kubeProxy } = kubernetesConfigOf(site, machine)
-  const hasFlannel = site.store.get('daemonsets.apps', 'kube-system', FLANNEL.name) !== undefined
+  const hasFlannel = (readScalar(machine.config, CNI) ?? 'flannel') === 'flannel'
   const flannel: readonly Manifest[] = hasFlannel ? [{ id: '05-flannel', objects: [daemonSet(FLANNEL, FLANNEL.image(site))] }] : []
   const proxy: readonly Manifest[] = kubeProxy === undefined ? [] : [{ id: '10-kube-proxy', objects: [daemonSet(KUBE_PROXY, kubeProxy)] }]
   const csr = 'system:certificates.k8s.io:certificatesigningrequests'

@@ -137,6 +137,29 @@ describe('refused, before anything is touched', () => {
     expect(refusals(run)).toEqual([expect.stringMatching(/^DeprecatedApis: .*v1beta1 things \(gone in 1\.36\)\. /)])
   })
 
+  it('flags and feature gates that the new version does not know, on each machine that is given them', async () => {
+    const { run } = await play({
+      cluster: before,
+      spec: { kubernetes },
+      arrange: ({ world }) => {
+        const give = (name: string, section: string, args: string): void => {
+          const machine = world.machine(name)
+          machine.config = machine.config.replace(`    ${section}:\n`, `    ${section}:\n        extraArgs:\n            ${args}\n`)
+        }
+        give('cp-2', 'apiServer', 'feature-gates: TopologyAwareHints=true,NodeSwap=true')
+        give('wk-1', 'kubelet', 'pod-infra-container-image: pause:3.9')
+      },
+    })
+    expect(run.status().failureReason).toBe('PreflightRefused')
+    expect(refusals(run)).toEqual([
+      expect.stringMatching(
+        /^RemovedOptions: cp-2: .*v1\.36\.2 does not know.*: kube-apiserver feature gate TopologyAwareHints \(gone in 1\.36\)\. /,
+      ),
+      expect.stringMatching(/^RemovedOptions: wk-1: .*: kubelet --pod-infra-container-image \(gone in 1\.35\)\. /),
+    ])
+    expect(run.world.journal.of('component-image')).toEqual([])
+  })
+
   it('the only API server, where nobody accepted that it goes away; a held control plane; a part of the cluster', async () => {
     const { run } = await play({
       cluster: { ...before, controlPlanes: 1, workers: 1 },
@@ -156,6 +179,42 @@ describe('refused, before anything is touched', () => {
       },
     })
     expect(refusals(run)).toEqual([expect.stringMatching(/^ImageUnreadable: wk-1: the image of kubelet is \S+:newest, /)])
+  })
+})
+
+describe('two changes at once [B134 blog.joshdow.ca]', () => {
+  it('Flannel is not brought back beside the Cilium that took its place: refused, with what to set', async () => {
+    const cluster = { kubernetes: 'v1.34.2', cilium: { version: 'v1.19.1' } }
+    const spec = { kubernetes: { version: 'v1.35.4' } }
+    const { run } = await play({
+      cluster,
+      spec,
+      arrange: ({ world }) => {
+        for (const machine of world.machines) machine.config = machine.config.replace('name: none', 'name: flannel')
+      },
+    })
+    expect(refusals(run)).toEqual([
+      expect.stringMatching(/^SecondNetwork: .*bring DaemonSet kube-system\/kube-flannel back.*cluster\.network\.cni\.name to none/),
+    ])
+    expect(run.world.journal.of('component-image')).toEqual([])
+    const { run: right } = await play({ cluster, spec })
+    expect(right.status().phase).toBe('Completed')
+  })
+
+  it('an upgrade of Talos is not begun while Kubernetes is upgraded', async () => {
+    const { run } = await play({
+      cluster: before,
+      spec: { kubernetes },
+      drive: async r => {
+        await r.until('the first is at work', () => r.world.journal.of('component-image').length > 0)
+        r.create({ name: 'talos', spec: { kind: 'talos', talos: { version: 'v1.13.9' } } })
+        await r.until('the other is judged', () => r.operation('talos')?.status.phase === 'Paused')
+        expect(r.operation('talos')?.status.message).toMatch(/left half done by the kubernetes operation up|Waits for the cluster lock/)
+        await r.until('the first is over', () => r.status().phase === 'Completed')
+        expect(r.world.journal.of('install-began')).toEqual([])
+      },
+    })
+    expect(run.status().phase).toBe('Completed')
   })
 })
 

@@ -19,6 +19,7 @@ const condition = z.union([
   z.strictObject({ value, isNot: z.string() }),
   z.strictObject({ unseen: z.string().startsWith('whether ') }),
 ])
+const option = z.string().regex(/^[a-z][a-z-]+$/)
 const refused = z.enum(['known-bad', 'warning'])
 
 const shape = z.strictObject({
@@ -98,6 +99,15 @@ const shape = z.strictObject({
       reason: sentence,
       advice: sentence.optional(),
       unseen: z.string().startsWith('whether ').optional(),
+      sources,
+    }),
+  ),
+  removedOptions: z.array(
+    z.strictObject({
+      kubernetes: minor,
+      featureGates: z.array(z.string().regex(/^[A-Z]\w+$/)),
+      flags: z.partialRecord(z.enum(['kube-apiserver', 'kube-controller-manager', 'kube-scheduler', 'kubelet']), z.array(option).min(1)),
+      admissionPlugins: z.array(z.string().regex(/^[A-Z]\w+$/)),
       sources,
     }),
   ),

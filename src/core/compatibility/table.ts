@@ -1,3 +1,4 @@
+import type { Component } from '../../ports/components.ts'
 import { minorOf, parseVersion, semverOf, type Version } from '../versions.ts'
 import data from './table.json' with { type: 'json' }
 
@@ -16,6 +17,7 @@ export type CompatibilityTable = {
   readonly ciliumValues: readonly CiliumValue[]
   readonly faults: readonly FaultRow[]
   readonly etcdSteps: readonly EtcdStepRow[]
+  readonly removedOptions: readonly RemovedOptionsRow[]
 }
 
 /** Both ends are minors and belong to the range. */
@@ -112,6 +114,22 @@ export type EtcdStepRow = {
   readonly reason: string
   readonly advice?: string
   readonly unseen?: string
+  readonly sources: readonly string[]
+}
+
+/**
+ * What a minor of Kubernetes does not know any more, and the minor before it did: a program that is given it does not start. Found by comparing the
+ * sources of two releases, so nothing is in it that was only announced.
+ */
+export type RemovedOptionsRow = {
+  /** The minor in which they are gone. */
+  readonly kubernetes: string
+  /** Of all programs. */
+  readonly featureGates: readonly string[]
+  /** Without dashes, by program. */
+  readonly flags: Readonly<Partial<Record<Component, readonly string[]>>>
+  /** Of kube-apiserver. */
+  readonly admissionPlugins: readonly string[]
   readonly sources: readonly string[]
 }
 

@@ -5,7 +5,7 @@ import { etcdViews, gate, gateText } from '../../core/machine-steps/etcd.ts'
 import { heldBecause, inOrder } from '../../core/machine-steps/order.ts'
 import { controlPlanesOf } from '../../core/machine-steps/target.ts'
 import type { Known } from '../../core/preflight.ts'
-import { identity, knownOf, nodesRefusal, once, refuse, unanswered, unregistered } from '../../core/preflight.ts'
+import { identity, knownOf, nodesRefusal, once, overridable, refuse, unanswered, unregistered } from '../../core/preflight.ts'
 import { minorSteps, parseTarget, parseVersion, versionSpan } from '../../core/versions.ts'
 import type { Version } from '../../core/versions.ts'
 import type { Need, World } from '../../core/world.ts'
@@ -14,7 +14,7 @@ import type { ManifestChange } from '../../ports/control-plane.ts'
 import type { NodeFacts } from '../../ports/kube.ts'
 import { leftoversOf, manifestsNeed, pruneNote, refusedText, some } from './manifests.ts'
 import type { Running } from './version-rules.ts'
-import { combinations, deprecated, images, kubeletsOf, path, runningOf } from './version-rules.ts'
+import { combinations, deprecated, images, kubeletsOf, options, path, runningOf } from './version-rules.ts'
 import { specOf } from './view.ts'
 
 const firstOf = (world: World): string | undefined => controlPlanesOf(world)[0]?.metadata.name
@@ -23,6 +23,7 @@ export const checkNeeds = (operation: TalosOperation, world: World): readonly Ne
   ...world.machines.flatMap(({ metadata: { name } }): readonly Need[] => [
     { what: 'machine', name },
     { what: 'components', name },
+    { what: 'configuration', name },
   ]),
   { what: 'nodes' },
   { what: 'etcd' },
@@ -50,6 +51,7 @@ export const checks = (operation: TalosOperation, world: World): Checked => {
   const judged = combinations(operation, world, known, span?.lowest)
   const named = images(world, known, version)
   const old = deprecated(world, target)
+  const given = options(world, known, target)
   const refusals = [
     ...selection(operation),
     ...unanswered(world, world.machines),
@@ -59,6 +61,8 @@ export const checks = (operation: TalosOperation, world: World): Checked => {
     ...judged.refusals,
     ...named.refusals,
     ...old.refusals,
+    ...given.refusals,
+    ...secondNetwork(world),
     ...health(world, known, here),
     ...etcd(operation, world),
     ...outage(operation, world),
@@ -66,7 +70,7 @@ export const checks = (operation: TalosOperation, world: World): Checked => {
   return {
     found: found(world, known, span),
     refusals: once(refusals),
-    notes: [...notes(operation, world, running, kubelets, target), ...judged.notes, ...named.notes, ...old.notes],
+    notes: [...notes(operation, world, running, kubelets, target), ...judged.notes, ...named.notes, ...old.notes, ...given.notes],
   }
 }
 
@@ -133,6 +137,25 @@ const etcd = (operation: TalosOperation, world: World): readonly Refusal[] => {
   return verdict.pass ? [] : [refuse(verdict.reason, gateText(verdict), verdict.machine)]
 }
 
+const FLANNEL = 'DaemonSet kube-system/kube-flannel'
+
+/** Applying the bootstrap manifests would bring back a network that another one took the place of: pods would get addresses of the one or the other. */
+const secondNetwork = (world: World): readonly Refusal[] => {
+  const first = firstOf(world)
+  const changes = first === undefined ? undefined : manifestFacts(world, first)
+  const { addons } = world.facts
+  const runsCilium = addons?.ok === true && addons.value.cilium !== undefined
+  const isBrought = changes?.ok === true && changes.value.some(c => c.name === FLANNEL && c.would === 'create')
+  return runsCilium && isBrought
+    ? [
+        overridable(
+          'SecondNetwork',
+          `Cilium runs, and the bootstrap manifests would bring ${FLANNEL} back beside it. Set cluster.network.cni.name to none in the configuration of all control planes first.`,
+        ),
+      ]
+    : []
+}
+
 const outage = (operation: TalosOperation, world: World): readonly Refusal[] =>
   controlPlanesOf(world).length === 1 && !operation.spec.acknowledge.includes('api-outage')
     ? [
@@ -169,10 +192,6 @@ const notes = (
   if (changesMinor)
     list.push(
       'No snapshot storage is configured for this cluster, so no etcd snapshot is taken first; `talosctl etcd snapshot` takes one. A minor cannot be taken back.',
-    )
-  if (changesMinor)
-    list.push(
-      'Flags and feature gates that the new minor does not know are not looked for: a component that does not start stops the upgrade at the first control plane.',
     )
   const held = inOrder(world, world.machines).filter(m => m.spec.role === 'worker' && heldBecause(world, m) !== undefined)
   if (held.length > 0)

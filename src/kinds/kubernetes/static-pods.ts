@@ -1,4 +1,5 @@
 import type { Reason } from '../../api/reasons.ts'
+import { CONFIG_PLACES } from '../../core/compatibility/removed-options.ts'
 import { imageVersion } from '../../core/component-image.ts'
 import type { Answer, Opening, PlannedMachine, Stage, Step, Verdict } from '../../core/kind.ts'
 import { YES, no, unknown, wait } from '../../core/kind.ts'
@@ -93,18 +94,11 @@ export const runsAsWanted = (view: View, component: StaticComponent, image: stri
 const waitingText = (waiting: Waiting | undefined): string =>
   waiting ? `: ${waiting.reason}${waiting.message === '' ? '' : `, ${waiting.message}`}` : ''
 
-/** The fields of the configuration as a patch has them. */
-const SECTIONS: Readonly<Record<StaticComponent, string>> = {
-  'kube-apiserver': 'apiServer',
-  'kube-controller-manager': 'controllerManager',
-  'kube-scheduler': 'scheduler',
-}
-
 const failureOf = (view: View, component: StaticComponent, { reason, waiting, restarts }: Broken): Extract<Answer, { is: 'failed' }> => {
   const words = lastWordsFacts(view.world, view.target.name, component)
   const said = words.ok && words.value.length > 0 ? ` It wrote last: ${words.value.join(' | ')}.` : ''
   const what = reason === 'ImageNotFound' ? 'has no image' : `does not stay up (${restarts} restarts)`
-  const patch = `talosctl -n ${addressOf(view)} patch machineconfig --mode no-reboot -p '{"cluster":{"${SECTIONS[component]}":{"image":"${imageBefore(view)}"}}}'`
+  const patch = `talosctl -n ${addressOf(view)} patch machineconfig --mode no-reboot -p '{"cluster":{"${CONFIG_PLACES[component].section[1]}":{"image":"${imageBefore(view)}"}}}'`
   return {
     is: 'failed',
     reason,

@@ -1,5 +1,6 @@
 import type { TalosOperation } from '../../api/talos-operation.ts'
 import { imageVersion, isPinned, withVersion } from '../../core/component-image.ts'
+import { removedOptions } from '../../core/compatibility/removed-options.ts'
 import type { Finding } from '../../core/compatibility/table.ts'
 import { talosMinor } from '../../core/compatibility/table.ts'
 import { verdict } from '../../core/compatibility/verdict.ts'
@@ -9,7 +10,7 @@ import { overridable, refuse } from '../../core/preflight.ts'
 import { minorOf, minorSteps, parseVersion, versionOrder, versionSpan } from '../../core/versions.ts'
 import type { Version } from '../../core/versions.ts'
 import type { World } from '../../core/world.ts'
-import { componentFacts, controlPlaneFacts, deprecatedApiFacts } from '../../core/world.ts'
+import { componentFacts, configurationFacts, controlPlaneFacts, deprecatedApiFacts } from '../../core/world.ts'
 import type { Component } from '../../ports/components.ts'
 import type { NodeFacts } from '../../ports/kube.ts'
 import { STATIC_COMPONENTS, specOf } from './view.ts'
@@ -167,6 +168,35 @@ export const images = (
         : [
             `Images are pinned by a digest, which is that of the old version and goes: ${pinned.map(({ k, component }) => `${component} on ${k.name}`).join(', ')}.`,
           ],
+  }
+}
+
+/** What a configuration gives to a program that the new version does not know: with it, the program would not start. */
+export const options = (
+  world: World,
+  known: readonly Known[],
+  target: Version,
+): { readonly refusals: readonly Refusal[]; readonly notes: readonly string[] } => {
+  const read = known.map(k => ({ k, configuration: configurationFacts(world, k.machine.metadata.name) }))
+  const unread = read.flatMap(({ k, configuration }) => (configuration.ok ? [] : [`${k.name} (${configuration.fault.message})`]))
+  return {
+    refusals: read.flatMap(({ k, configuration }) => {
+      const gone = configuration.ok ? removedOptions(configuration.value.running, target) : []
+      const list = gone.map(({ component, option, goneIn }) => `${component} ${option} (gone in ${goneIn})`).join(', ')
+      return gone.length === 0
+        ? []
+        : [
+            overridable(
+              'RemovedOptions',
+              `${k.name}: its configuration gives what ${target.text} does not know, and would not start with: ${list}. Take it out of the machine configuration first.`,
+              k.machine.metadata.name,
+            ),
+          ]
+    }),
+    notes:
+      unread.length === 0
+        ? []
+        : [`Whether flags and feature gates are given that ${target.text} does not know could not be read: ${unread.join(', ')}.`],
   }
 }
 
