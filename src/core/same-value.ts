@@ -5,5 +5,7 @@ export const sameValue = (a: unknown, b: unknown): boolean => {
   if (Array.isArray(a) !== Array.isArray(b)) return false
   if (Array.isArray(a) && Array.isArray(b)) return a.length === b.length && a.every((value, i) => sameValue(value, b[i]))
   const [x, y] = [a as Record<string, unknown>, b as Record<string, unknown>]
-  return [...new Set([...Object.keys(x), ...Object.keys(y)])].every(key => sameValue(x[key], y[key]))
+  for (const key of Object.keys(x)) if (!sameValue(x[key], y[key])) return false
+  for (const key of Object.keys(y)) if (x[key] === undefined && y[key] !== undefined) return false
+  return true
 }

@@ -64,17 +64,28 @@ const LONGEST_RETRY_MS = 3_600_000
  * The very same status where there are none.
  */
 export const withoutFuture = (status: OperationStatus, now: number): OperationStatus => {
+  // A status never changes, and what is past stays past.
+  if (now >= (past.get(status) ?? Infinity)) return status
+  const mended = mendedTimes(status, now)
+  if (mended === status) past.set(status, now)
+  return mended
+}
+
+/** Since when all times of a status are past. */
+const past = new WeakMap<OperationStatus, number>()
+
+const mendedTimes = (status: OperationStatus, now: number): OperationStatus => {
   const latest = now + SKEW_MS
   const isPast = (time: string | undefined, limit = latest): boolean => time === undefined || Date.parse(time) <= limit
-  const past = <K extends string>(value: Readonly<Partial<Record<K, unknown>>>, keys: readonly K[]): Partial<Record<K, string>> =>
+  const future = <K extends string>(value: Readonly<Partial<Record<K, unknown>>>, keys: readonly K[]): Partial<Record<K, string>> =>
     Object.fromEntries(keys.filter(key => !isPast(value[key] as string | undefined)).map(key => [key, iso(now)])) as Partial<
       Record<K, string>
     >
-  const changes = past(status, ['startedAt', 'completedAt', 'lastRetry'])
-  const wait = status.waiting && past(status.waiting, ['since'])
-  const failure = status.lastFailure && past(status.lastFailure, ['at'])
+  const changes = future(status, ['startedAt', 'completedAt', 'lastRetry'])
+  const wait = status.waiting && future(status.waiting, ['since'])
+  const failure = status.lastFailure && future(status.lastFailure, ['at'])
   const machines = status.machines?.map((target): Target => {
-    const times = past(target, ['stepStartedAt', 'actedAt', 'firstActedAt', 'stableSince', 'startedAt'])
+    const times = future(target, ['stepStartedAt', 'actedAt', 'firstActedAt', 'stableSince', 'startedAt'])
     const retry = isPast(target.retryAt, now + LONGEST_RETRY_MS) ? {} : { retryAt: iso(now) }
     return isEmpty(times) && isEmpty(retry) ? target : { ...target, ...times, ...retry }
   })

@@ -20,8 +20,8 @@ export const freezable = (ports: Ports): { readonly ports: Ports; readonly freez
   const heard = (given: unknown): unknown =>
     typeof given === 'function' ? (...told: readonly unknown[]) => whenAwake(() => void (given as Watch)(...told)) : given
 
-  /** The same port, whose answers wait. What a port answers may itself be a port. */
-  const wrapped = <T extends object>(port: T): T => {
+  /** The same port, whose answers wait; and so do those of the ports that it `opens`. */
+  const wrapped = <T extends object>(port: T, opens: boolean): T => {
     const before = known.get(port)
     if (before) return before as T
     const own = Object.fromEntries(
@@ -33,7 +33,7 @@ export const freezable = (ports: Ports): { readonly ports: Ports; readonly freez
           async (...args: readonly unknown[]) => {
             const answer: unknown = await (member as (...args: readonly unknown[]) => unknown)(...args)
             if (missed) await awake()
-            return isOpened(answer) ? { ...answer, value: wrapped(answer.value) } : answer
+            return opens && isOpened(answer) ? { ...answer, value: wrapped(answer.value, false) } : answer
           },
         ]
       }),
@@ -43,8 +43,8 @@ export const freezable = (ports: Ports): { readonly ports: Ports; readonly freez
   }
 
   const clock: Clock = { ...ports.clock, after: (ms, run) => ports.clock.after(ms, () => whenAwake(run)) }
-  const home: Home = wrapped(ports.home)
-  const connections: Connections = wrapped(ports.connections)
+  const home: Home = wrapped(ports.home, false)
+  const connections: Connections = wrapped(ports.connections, true)
   return {
     ports: { ...ports, clock, home, connections },
     freeze: () => {

@@ -61,6 +61,9 @@ const ACTS: Readonly<Record<string, string>> = {
 }
 const WORDS = new Map(Object.entries(ACTS).map(([call, word]) => [word, call]))
 
+/** In the place of a target. */
+const ANY = ''
+
 /** Whoever has not renewed the Lease of the leaders for so long has stood down, and may lead anew. */
 const STANDS_DOWN_MS = 10_000
 
@@ -91,14 +94,14 @@ export const watchScene = (stage: Stage): Scene => {
   const entries: ((entry: JournalEntry, isByHand: boolean) => void)[] = []
   const writes: ((written: Written) => void)[] = []
   const locks: ((before: LockState, after: LockState, isByHand: boolean) => void)[] = []
-  const asked = new Map<string, number>()
+  /** When each client asked last: by the client, by the name of the call, and there by its target, or any. */
+  const asked = new Map<string, Map<string, Map<string, number>>>()
   const pending = new Map<string, { readonly call: PortCall; readonly askedAt: Act['askedAt'] }>()
   const away = new Map<string, number>()
   /** As it is now, whatever is asked later. */
   const askedBy = (client: string): Act['askedAt'] => {
-    const before = new Map(asked)
-    return (name, target) =>
-      before.get(target === undefined ? `${client} ${name}` : `${client} ${name} ${target}`) ?? Number.NEGATIVE_INFINITY
+    const before = new Map([...(asked.get(client) ?? [])].map(([name, targets]) => [name, new Map(targets)]))
+    return (name, target = ANY) => before.get(name)?.get(target) ?? Number.NEGATIVE_INFINITY
   }
   let terms = 0
   let renewedAt = schedule.now()
@@ -113,8 +116,9 @@ export const watchScene = (stage: Stage): Scene => {
   world.site.listen(look)
   world.calls.intercept(call => {
     const now = schedule.now()
-    asked.set(`${call.client} ${call.name}`, now)
-    asked.set(`${call.client} ${call.name} ${call.target}`, now)
+    const names = asked.get(call.client) ?? new Map<string, Map<string, number>>()
+    const targets = names.get(call.name) ?? new Map<string, number>()
+    asked.set(call.client, names.set(call.name, targets.set(ANY, now).set(call.target, now)))
     const word = call.port === 'talos' ? ACTS[call.name] : undefined
     const machine = word === undefined ? undefined : world.at(call.target)
     if (word !== undefined && machine) pending.set(`${word} ${machine.name}`, { call, askedAt: askedBy(call.client) })

@@ -50,15 +50,18 @@ const LOG_KEPT = 2000
 const never = <T>(): Promise<T> => new Promise<T>(() => {})
 
 export const createCalls = (site: Site): Calls => {
-  const interceptors = new Set<Interceptor>()
+  // Never changed in place: one that comes or goes while a call is looked at does not matter to that call.
+  let interceptors: readonly Interceptor[] = []
   const counts = new Map<string, number>()
   const log: PortCall[] = []
   let count = 0
   const pause = (ms: number): Promise<void> => new Promise(resolve => void site.schedule.after(ms, resolve))
 
   const intercept = (interceptor: Interceptor): (() => void) => {
-    interceptors.add(interceptor)
-    return () => void interceptors.delete(interceptor)
+    interceptors = [...interceptors, interceptor]
+    return () => {
+      interceptors = interceptors.filter(one => one !== interceptor)
+    }
   }
   return {
     count: () => count,
@@ -81,7 +84,7 @@ export const createCalls = (site: Site): Calls => {
       log.push(call)
       if (log.length > LOG_KEPT) log.shift()
       let verdict: Verdict | undefined
-      for (const interceptor of [...interceptors]) {
+      for (const interceptor of interceptors) {
         verdict = interceptor(call)
         if (verdict) break
       }

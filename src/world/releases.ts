@@ -72,8 +72,8 @@ export const isAtLeast = (version: string, major: number, minor: number): boolea
 export const releaseOf = (version: string): Release => {
   const name = version.replace(/^v/, '')
   const minor = name.split('.').slice(0, 2).join('.')
-  const near = Object.keys(RELEASES).filter(known => known === name || known.startsWith(`${minor}.`))
-  const [kernel, etcd] = RELEASES[name] ?? RELEASES[near.at(-1) ?? ''] ?? ['6.18.44', '3.6.12']
+  const near = (): string | undefined => Object.keys(RELEASES).findLast(known => known.startsWith(`${minor}.`))
+  const [kernel, etcd] = RELEASES[name] ?? RELEASES[near() ?? ''] ?? ['6.18.44', '3.6.12']
   return { kernel: `${kernel}-talos`, etcd }
 }
 

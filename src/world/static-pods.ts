@@ -58,9 +58,16 @@ export const lastWordsOf = (site: Site, image: string): string | undefined =>
 /** kube-apiserver of this machine runs. */
 export const isServing = (machine: Machine): boolean => machine.staticPods && machine.pods.get('kube-apiserver')?.isRunning === true
 
+const hashes = new WeakMap<Rendering, string>()
+
 /** The one that a kubelet writes into annotations: the same for the same pod. */
-export const hashOf = (pod: Rendering): string =>
-  digest(JSON.stringify([pod.rendered, pod.configVersion, pod.secretsVersion, pod.fileVersions])).slice(7, 39)
+export const hashOf = (pod: Rendering): string => {
+  const known = hashes.get(pod)
+  if (known !== undefined) return known
+  const hash = digest(JSON.stringify([pod.rendered, pod.configVersion, pod.secretsVersion, pod.fileVersions])).slice(7, 39)
+  hashes.set(pod, hash)
+  return hash
+}
 
 /** Its annotations as Talos renders it. */
 export const renderedAnnotationsOf = (component: Component, pod: Rendering): Readonly<Record<string, string>> => ({

@@ -78,7 +78,7 @@ export type Store = {
   ): { ok: true; stop(): void } | { ok: false; fault: StoreFault }
 }
 
-type Watcher = { resource: string; after: number; listener: (event: StoreEvent) => void; stopped: boolean }
+type Watcher = { after: number; listener: (event: StoreEvent) => void; stopped: boolean }
 type Change = { version: number; event: StoreEvent }
 type Shelf = {
   objects: Map<string, KubeObject>
@@ -132,7 +132,8 @@ export const createStore = (options: { now: () => number; random: () => number; 
   const { now, random } = options
   const historyLength = options.history ?? 2000
   const shelves = new Map<string, Shelf>()
-  const watchers = new Set<Watcher>()
+  /** By resource. Never changed in place: one that comes or goes while a change is told does not matter to that change. */
+  const watchers = new Map<string, readonly Watcher[]>()
   const untold: { resource: string; change: Change }[] = []
   let telling = false
   let version = 0
@@ -151,8 +152,8 @@ export const createStore = (options: { now: () => number; random: () => number; 
     telling = true
     try {
       for (let next = untold.shift(); next; next = untold.shift()) {
-        for (const watcher of [...watchers]) {
-          if (watcher.stopped || watcher.resource !== next.resource || next.change.version <= watcher.after) continue
+        for (const watcher of watchers.get(next.resource) ?? []) {
+          if (watcher.stopped || next.change.version <= watcher.after) continue
           watcher.after = next.change.version
           watcher.listener(next.change.event)
         }
@@ -294,14 +295,15 @@ export const createStore = (options: { now: () => number; random: () => number; 
       const shelf = shelfOf(resource)
       const since = sinceResourceVersion === undefined ? version : Number(sinceResourceVersion)
       if (since < shelf.lost) return fault(410, 'Expired', `too old resource version: ${since} (${shelf.lost})`)
-      const watcher: Watcher = { resource, after: since, listener, stopped: false }
+      const watcher: Watcher = { after: since, listener, stopped: false }
       const past = shelf.history.filter(change => change.version > since)
       for (const change of past) {
         if (watcher.stopped) break
         watcher.after = change.version
         listener(change.event)
       }
-      watchers.add(watcher)
+      const of = (): readonly Watcher[] => watchers.get(resource) ?? []
+      watchers.set(resource, [...of(), watcher])
       // What listeners wrote while they heard of the past is in the history by now, but told to the others only.
       for (const change of shelf.history) {
         if (change.version <= watcher.after || watcher.stopped) continue
@@ -312,7 +314,10 @@ export const createStore = (options: { now: () => number; random: () => number; 
         ok: true,
         stop: () => {
           watcher.stopped = true
-          watchers.delete(watcher)
+          watchers.set(
+            resource,
+            of().filter(one => one !== watcher),
+          )
         },
       }
     },

@@ -67,9 +67,23 @@ const read = <T>(object: KubeObject, definition: ResourceDefinition | undefined)
 const parsedBy = <T>(object: KubeObject, definition: ResourceDefinition | undefined): Result<T> => {
   const status = object.status ?? {}
   if (!definition) return ok({ metadata: metadataOf(object), spec: object.spec, status } as T)
-  const spec = definition.spec.safeParse(object.spec)
+  const spec = specBy(object.spec, definition)
   if (!spec.success) return failed('invalid', `${object.kind} ${object.metadata.namespace}/${object.metadata.name}: ${spec.error.message}`)
   return ok({ metadata: metadataOf(object), spec: spec.data, status } as T)
+}
+
+type Parsed = ReturnType<ResourceDefinition['spec']['safeParse']>
+
+/** Most writes change the status alone, and objects of the store share what is the same in them. */
+const knownSpecs = new WeakMap<object, { readonly definition: ResourceDefinition; readonly parsed: Parsed }>()
+
+const specBy = (spec: unknown, definition: ResourceDefinition): Parsed => {
+  if (typeof spec !== 'object' || spec === null) return definition.spec.safeParse(spec)
+  const before = knownSpecs.get(spec)
+  if (before?.definition === definition) return before.parsed
+  const parsed = definition.spec.safeParse(spec)
+  knownSpecs.set(spec, { definition, parsed })
+  return parsed
 }
 
 type LeaseSpec = {
@@ -276,6 +290,8 @@ export const createHome = (world: World, client: Client, operationDefinition?: R
         const object = store.get(RESOURCE.leases, old.namespace, old.name)
         return lease(store.update(RESOURCE.leases, leaseDraft(old, content, { lease: old, object })))
       }),
+
+    policies: () => call('policies', '', false, () => ok(site.faults.policyGaps)),
 
     event: async ({ regarding, type, reason, message }) => {
       await call('event', `${regarding.namespace}/${regarding.name}`, true, () => {

@@ -16,7 +16,19 @@ import { apiObjection, vipObjection } from './client.ts'
 
 type NodeStatus = { addresses?: { type: string; address: string }[]; nodeInfo?: Record<string, string> }
 
-const nodeFacts = (node: KubeObject): NodeFacts => {
+/** What is in the store never changes, so each of its objects is read once. */
+const readOnce = <T>(read: (object: KubeObject) => T): ((object: KubeObject) => T) => {
+  const known = new WeakMap<KubeObject, T>()
+  return object => {
+    const before = known.get(object)
+    if (before !== undefined) return before
+    const facts = read(object)
+    known.set(object, facts)
+    return facts
+  }
+}
+
+const nodeFacts = readOnce((node: KubeObject): NodeFacts => {
   const { addresses = [], nodeInfo = {} } = (node.status ?? {}) as NodeStatus
   const ready = conditionOf(node, 'Ready')
   const { annotations = {}, managedFields } = node.metadata
@@ -41,7 +53,7 @@ const nodeFacts = (node: KubeObject): NodeFacts => {
     annotations,
     ...(cordonedBy === undefined ? {} : { cordonedBy }),
   }
-}
+})
 
 type PodStatus = {
   phase?: PodFacts['phase']
@@ -55,7 +67,7 @@ const startOf = (pod: KubeObject): { readonly startedAt?: number } => {
   return starts.length === 0 ? {} : { startedAt: Math.max(...starts) }
 }
 
-const podFacts = (pod: KubeObject): PodFacts => ({
+const podFacts = readOnce((pod: KubeObject): PodFacts => ({
   namespace: pod.metadata.namespace ?? '',
   name: pod.metadata.name,
   uid: pod.metadata.uid,
@@ -67,7 +79,7 @@ const podFacts = (pod: KubeObject): PodFacts => ({
   terminating: pod.metadata.deletionTimestamp !== undefined,
   ready: conditionOf(pod, 'Ready')?.status === 'True',
   ...startOf(pod),
-})
+}))
 
 type Selector = Pick<BudgetFacts, 'matchExpressions'> & { readonly matchLabels?: Record<string, string> }
 
