@@ -1,5 +1,6 @@
 import type { ServerResponse } from 'node:http'
 import { afterEach, describe, expect, it, vi } from 'vitest'
+import { livenessChecks, readinessChecks } from '../../app/controller/health.ts'
 import { type FakeClock, fakeClock, realClock } from '../../../test/kube/clocks.ts'
 import { type Asked, json, startScripted, status } from '../../../test/kube/scripted-server.ts'
 import { kubeClient } from './client.ts'
@@ -58,6 +59,34 @@ describe('a list', () => {
     expect(await names(home)).toEqual(['a'])
     state.names = ['a', 'b']
     expect(await names(home)).toEqual(['a', 'b'])
+  })
+})
+
+it('is stale for as long as no watch tells anything and no list is answered, which turns the probes red, and fresh again afterwards', async () => {
+  let isAway = false
+  const { server, home, clock } = await stage((asked, response) => {
+    if (isAway) return status(response, 503, '', 'away')
+    if (!asked.url.searchParams.get('watch')) return json(response, { metadata: { resourceVersion: '9' }, items: [] })
+    response.writeHead(200, { 'content-type': 'application/json' })
+    response.flushHeaders()
+  })
+  const red = (checksOf: typeof readinessChecks): readonly string[] =>
+    checksOf({ isLeading: true, stalenessMs: home.stalenessMs(), queue: { depth: 0, oldestMs: 0 }, silenceMs: 0 })
+      .filter(({ problem }) => problem !== undefined)
+      .map(({ name }) => name)
+  await home.machines({ namespace: 'ichor', name: 'home' })
+  await vi.waitFor(() => expect(server.asked.some(({ url }) => url.searchParams.get('watch'))).toBe(true))
+  await vi.waitFor(() => expect(home.stalenessMs()).toBe(0))
+  // The watch stays open and says nothing; whoever asks anew is turned away.
+  isAway = true
+  clock.advance(4 * 60_000)
+  expect([red(readinessChecks), red(livenessChecks)]).toEqual([['watches'], []])
+  clock.advance(6 * 60_000)
+  expect([red(readinessChecks), red(livenessChecks)]).toEqual([['watches'], ['watches']])
+  isAway = false
+  await vi.waitFor(() => {
+    clock.advance(60_000)
+    expect([red(readinessChecks), red(livenessChecks)]).toEqual([[], []])
   })
 })
 
