@@ -84,8 +84,22 @@ export const lineOf = (lines: readonly string[], path: readonly string[]): numbe
   return -1
 }
 
+/** What was read out of the texts of late: machines are asked often, and their configuration hardly ever changes. */
+const known = new Map<string, WeakMap<readonly string[], string | undefined>>()
+const TEXTS_KEPT = 64
+
 /** A scalar, without quotes and without a comment; undefined where the path is not there. */
 export const readScalar = (text: string, path: readonly string[]): string | undefined => {
+  let read = known.get(text)
+  if (!read) {
+    if (known.size === TEXTS_KEPT) known.clear()
+    known.set(text, (read = new WeakMap<readonly string[], string | undefined>()))
+  }
+  if (!read.has(path)) read.set(path, scalarIn(text, path))
+  return read.get(path)
+}
+
+const scalarIn = (text: string, path: readonly string[]): string | undefined => {
   const lines = text.split('\n')
   const line = lines[lineOf(lines, path)]
   if (line === undefined) return undefined
