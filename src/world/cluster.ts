@@ -244,6 +244,7 @@ export const createWorld = (options: WorldOptions): World => {
             installImage: image,
             kubernetes,
             etcdQuotaBytes: options.etcdQuotaBytes,
+            flannel: options.cilium === undefined,
             kubeProxy,
           }),
     })
