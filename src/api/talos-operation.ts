@@ -30,6 +30,10 @@ export type KindBlock = {
   readonly start?: string
   /** Where the block has the fields `machine` and `action`: what can be done to one machine. Each is a command of its own. */
   readonly actions?: readonly KindAction[]
+  /** Where it has neither actions nor a version: the second word of its command, `NAME VERB`. Absent: `start NAME`. */
+  readonly verb?: string
+  /** A list in the block that is made of files: each is an item, its text the field `as`. The command takes them with `--file`. */
+  readonly files?: { readonly field: string; readonly as: string; readonly description: string }
 }
 
 const requirement = z.object({
@@ -46,6 +50,14 @@ export const labelSelector = z.object({
   matchExpressions: z.array(requirement).max(32).optional().meta({ description: 'Requirements that must all hold.' }),
 })
 export type LabelSelector = z.infer<typeof labelSelector>
+
+const machineSelector = labelSelector.extend({
+  names: z
+    .array(text(253))
+    .max(64)
+    .optional()
+    .meta({ description: 'Names of TalosMachines, of which it has to be one.', 'x-kubernetes-list-type': 'set' }),
+})
 
 export const drain = z.object({
   policy: z.enum(['wait', 'force', 'skip']).default('wait').meta({
@@ -70,9 +82,9 @@ const envelope = {
     description:
       'How many workers may be away at once: a number, or a percentage of the workers (rounded down, at least one). Workers that are not ready for other reasons count. Control planes always go one at a time.',
   }),
-  machineSelector: labelSelector
+  machineSelector: machineSelector
     .optional()
-    .meta({ description: 'Only TalosMachines with these labels. Absent: all machines of the cluster.' }),
+    .meta({ description: 'Only TalosMachines with these labels, or of these names. Absent: all machines of the cluster.' }),
   drain: drain.prefault({}).meta({ description: 'How nodes are drained before they go away.' }),
   timeouts: z
     .object({

@@ -93,12 +93,15 @@ export const specOf = (
   cluster: string,
   version: string | undefined,
   given: Readonly<Record<string, unknown>>,
+  machineSelector?: OperationSpec['machineSelector'],
 ): { asked: object; complete: OperationSpec } => {
   const flags = [...envelopeFlags(kinds), ...kindFlags(kind)]
+  const items = kind.files ? given[kind.files.field] : undefined
   const asked: Record<string, unknown> = {
     clusterRef: { name: cluster },
     kind: kind.name,
-    [kind.block]: version === undefined ? {} : { version },
+    ...(machineSelector ? { machineSelector } : {}),
+    [kind.block]: { ...(version === undefined ? {} : { version }), ...(kind.files && items ? { [kind.files.field]: items } : {}) },
   }
   for (const flag of flags) {
     const value = given[flag.key]

@@ -27,12 +27,23 @@ export const machineCalled = async (session: Session, text: string): Promise<Kub
 /** Ends the command where the cluster has no such machine, or several. Who may not list machines leaves that to the controller. */
 export const mustHaveMachine = async (session: Session, cluster: string, text: string): Promise<void> => {
   const all = await session.api.list(MACHINE, session.namespace)
-  if (!all.ok) return
-  const fits = all.value.filter(machine => machine.metadata.name === text || isCalled(machine, text))
+  if (all.ok) await oneCalled(session, all.value, cluster, text)
+}
+
+/** The names of the machines of a cluster that are called so, each of which has to be one. */
+export const machinesCalled = async (session: Session, cluster: string, texts: readonly string[]): Promise<string[]> => {
+  const all = must(session, await session.api.list(MACHINE, session.namespace), 'list machines')
+  const found = await Promise.all(texts.map(text => oneCalled(session, all, cluster, text)))
+  return [...new Set(found.map(({ metadata }) => metadata.name))]
+}
+
+const oneCalled = async (session: Session, all: readonly KubeObject[], cluster: string, text: string): Promise<KubeObject> => {
+  const fits = all.filter(machine => machine.metadata.name === text || isCalled(machine, text))
   const here = fits.filter(machine => clusterOf(machine) === cluster)
-  if (here.some(({ metadata }) => metadata.name === text)) return
-  if (here.length > 1) throw ambiguous(text, here)
-  if (here.length === 1) return
+  const exact = here.find(({ metadata }) => metadata.name === text)
+  if (!exact && here.length > 1) throw ambiguous(text, here)
+  const found = exact ?? here[0]
+  if (found) return found
   const elsewhere = [...new Set(fits.map(clusterOf))]
   if (elsewhere.length === 0) throw await notThere(session, MACHINE, text)
   throw new Stop('error', `machine ${text} is not of cluster ${cluster}, but of ${named(elsewhere)}`, [

@@ -50,6 +50,7 @@ export const planLines = (plan: Plan, { colors, override }: { colors: Colors; ov
     lines.push('', header, ...body.map((line, index) => (plan.order[index]?.skip === undefined ? line : dim(line))))
     if (images.length > 0) lines.push('', ...images.map(image => `${image.includes('installer') ? 'Installer image' : 'Image'}: ${image}`))
   }
+  for (const { names, diff } of diffsOf(touched)) lines.push('', bold(`What changes on ${names.join(', ')}:`), ...diffLines(diff, colors))
   if (plan.notes.length > 0) lines.push('', ...plan.notes.map(note => `Note: ${note}`))
   if (plan.holder) lines.push('', yellow(lockLine(plan)))
 
@@ -63,6 +64,22 @@ export const planLines = (plan: Plan, { colors, override }: { colors: Colors; ov
   lines.push(open.length > 0 ? red(`It would be refused. Nothing was written.`) : 'No check refuses it. Nothing was written.')
   return lines
 }
+
+/** The same on several machines is shown once. */
+const diffsOf = (order: Plan['order']): readonly { readonly names: readonly string[]; readonly diff: string }[] =>
+  [...new Set(order.flatMap(({ diff }) => diff ?? []))].map(diff => ({
+    diff,
+    names: order.filter(one => one.diff === diff).map(({ name }) => name),
+  }))
+
+const diffLines = (diff: string, { dim, green, red }: Colors): readonly string[] =>
+  diff
+    .trimEnd()
+    .split('\n')
+    .map(line => {
+      if (/^(?:---|\+\+\+|@@) /.test(line)) return dim(line)
+      return line.startsWith('+') ? green(line) : line.startsWith('-') ? red(line) : line
+    })
 
 /** How many they are: a machine may come in several stages. */
 const namesOf = (order: Plan['order']): number => new Set(order.map(({ name }) => name)).size

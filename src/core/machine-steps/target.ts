@@ -1,11 +1,12 @@
 import type { TalosMachine } from '../../api/talos-machine.ts'
-import type { Target } from '../../api/talos-operation.ts'
+import type { TalosOperation, Target } from '../../api/talos-operation.ts'
 import type { Result } from '../../ports/fault.ts'
 import type { NodeFacts } from '../../ports/kube.ts'
 import type { MachineFacts } from '../../ports/talos.ts'
 import type { Answer, Candidate } from '../kind.ts'
 import { YES, no, unknown } from '../kind.ts'
 import { ofRecorded } from '../recorded-machine.ts'
+import { matchesSelector } from '../rollout-order.ts'
 import type { View, World } from '../world.ts'
 import { displayName, machineFacts, nodeFacts, nodeOf } from '../world.ts'
 
@@ -75,6 +76,10 @@ export const isBackAsNode = (view: View): Answer => {
 }
 
 export const controlPlanesOf = (world: World): readonly TalosMachine[] => world.machines.filter(m => m.spec.role === 'controlplane')
+
+/** Whether the operation is about this machine at all. */
+export const isSelected = ({ spec: { machineSelector } }: TalosOperation, { metadata }: TalosMachine): boolean =>
+  (machineSelector?.names?.includes(metadata.name) ?? true) && matchesSelector(machineSelector, metadata.labels)
 
 /** A machine as the order of a stage names it. */
 export const candidateOf = ({ metadata, spec, status }: TalosMachine): Candidate => ({

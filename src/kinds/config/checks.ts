@@ -6,7 +6,7 @@ import type { EtcdGateVerdict } from '../../core/etcd-gate.ts'
 import type { Checked, Refusal } from '../../core/kind.ts'
 import { etcdViews, gate, gateText } from '../../core/machine-steps/etcd.ts'
 import { heldBecause } from '../../core/machine-steps/order.ts'
-import { controlPlanesOf } from '../../core/machine-steps/target.ts'
+import { controlPlanesOf, isSelected } from '../../core/machine-steps/target.ts'
 import type { Known } from '../../core/preflight.ts'
 import { identity, knownOf, nodesRefusal, once, refuse, unanswered, unregistered } from '../../core/preflight.ts'
 import { compareVersions, parseVersion, versionSpan } from '../../core/versions.ts'
@@ -16,7 +16,7 @@ import { isTrap, patchesOf, textNeeds } from './patches.ts'
 import { restartGate } from './reboot.ts'
 import { specOf } from './spec.ts'
 import type { Wish } from './view.ts'
-import { dryRunMode, dryRunNeeds, firstMode, isNothing, isSelected, wishFor } from './view.ts'
+import { dryRunMode, dryRunNeeds, firstMode, isNothing, wishFor } from './view.ts'
 
 /** Each machine is shown its patched configuration before any of them is given one. */
 export const checkNeeds = (operation: TalosOperation, world: World): readonly Need[] => {

@@ -1,8 +1,6 @@
-import type { TalosMachine } from '../../api/talos-machine.ts'
 import type { TalosOperation } from '../../api/talos-operation.ts'
 import type { PatchNote } from '../../core/config-patch/note.ts'
 import { chosen } from '../../core/machine-steps/target.ts'
-import { matchesSelector } from '../../core/rollout-order.ts'
 import { sha256 } from '../../core/sha256.ts'
 import type { Need, View, World } from '../../core/world.ts'
 import { configurationFacts, machineFacts } from '../../core/world.ts'
@@ -12,9 +10,6 @@ import { type Missing, patched, patchesOf, textNeeds } from './patches.ts'
 import { specOf } from './spec.ts'
 
 /** What the steps of this kind ask again and again. */
-
-export const isSelected = (operation: TalosOperation, machine: TalosMachine): boolean =>
-  matchesSelector(operation.spec.machineSelector, machine.metadata.labels)
 
 /** In which mode the patched configuration is given to a machine first. */
 export const firstMode = (operation: TalosOperation): ApplyMode => {

@@ -7,14 +7,14 @@ import { wayOut } from '../../core/compatibility/way-out.ts'
 import type { Checked, Refusal } from '../../core/kind.ts'
 import { factoryHost, sameSchematic } from '../../core/talos-image.ts'
 import { etcdViews } from '../../core/machine-steps/etcd.ts'
-import { controlPlanesOf, isOnlySchedulable } from '../../core/machine-steps/target.ts'
+import { controlPlanesOf, isOnlySchedulable, isSelected } from '../../core/machine-steps/target.ts'
 import type { Known } from '../../core/preflight.ts'
 import { identity, knownOf, nodesRefusal, once, overridable, refuse, unanswered, unregistered } from '../../core/preflight.ts'
 import { compareVersions, parseTarget, parseVersion, versionSpan } from '../../core/versions.ts'
 import type { Need, World } from '../../core/world.ts'
 import { machineFacts, nodeFacts } from '../../core/world.ts'
 import type { NodeFacts } from '../../ports/kube.ts'
-import { chooseImage, gate, isSelected, refusesOneOfTwo, specOf } from './view.ts'
+import { chooseImage, gate, refusesOneOfTwo, specOf } from './view.ts'
 
 export const checkNeeds = (_: TalosOperation, world: World): readonly Need[] => [
   ...world.machines.map((m): Need => ({ what: 'machine', name: m.metadata.name })),

@@ -3,7 +3,7 @@ import type { Candidate, Opening, Stage } from '../../core/kind.ts'
 import { etcdLeader } from '../../core/machine-steps/etcd.ts'
 import { machineToOpen } from '../../core/machine-steps/opening.ts'
 import { heldOrNot, inOrder } from '../../core/machine-steps/order.ts'
-import { drainGoal } from '../../core/machine-steps/target.ts'
+import { drainGoal, isSelected } from '../../core/machine-steps/target.ts'
 import { controlPlanesFirst } from '../../core/machine-steps/turn.ts'
 import { sameSchematic } from '../../core/talos-image.ts'
 import { compareVersions, parseVersion } from '../../core/versions.ts'
@@ -11,7 +11,7 @@ import type { Need, View, World } from '../../core/world.ts'
 import { machineFacts } from '../../core/world.ts'
 import { isTriedAnew } from './evidence.ts'
 import { abandon, steps } from './steps.ts'
-import { chooseImage, isLegacyWay, isSelected, specOf } from './view.ts'
+import { chooseImage, isLegacyWay, specOf } from './view.ts'
 
 const order = (operation: TalosOperation, world: World): readonly Candidate[] => {
   const machines = world.machines.filter(m => isSelected(operation, m))

@@ -10,7 +10,6 @@ import type { Verdict } from '../../core/kind.ts'
 import { YES } from '../../core/kind.ts'
 import { asGuard, gate as askGate } from '../../core/machine-steps/etcd.ts'
 import { chosen, controlPlanesOf, isControlPlane } from '../../core/machine-steps/target.ts'
-import { matchesSelector } from '../../core/rollout-order.ts'
 import { factoryHost } from '../../core/talos-image.ts'
 import { compareVersions, parseVersion } from '../../core/versions.ts'
 import type { Version } from '../../core/versions.ts'
@@ -79,6 +78,3 @@ export const chooseImage = (
     ...(imageFactory ? { clusterFactory: factoryHost(imageFactory) } : {}),
   })
 }
-
-export const isSelected = (operation: TalosOperation, machine: TalosMachine): boolean =>
-  matchesSelector(operation.spec.machineSelector, machine.metadata.labels)

@@ -1,4 +1,4 @@
-import { Argument, type Command } from 'commander'
+import { Argument, type Command, Option } from 'commander'
 import { formatDuration } from '../../../api/duration.ts'
 import { ANNOTATION, API_VERSION, LABEL } from '../../../api/names.ts'
 import { isFinished } from '../../../api/phases.ts'
@@ -7,9 +7,11 @@ import type { KubeObject } from '../api.ts'
 import { exitCodesText } from '../exit-codes.ts'
 import { envelopeFlags, kindFlags, positionalOf, specOf } from '../kind-flags.ts'
 import { mustHaveMachine } from '../machine-called.ts'
+import { machineSelector } from '../machine-selector.ts'
 import type { Output } from '../output.ts'
 import { outputOption, printObject, printValue } from '../output.ts'
 import { isIdle, isRefused, lockLine, mayDifferElsewhere, planLines, refusalTexts } from '../plan-view.ts'
+import { mayRepeat } from '../repeatable.ts'
 import { bareName, CLUSTER, MACHINE, OPERATION, qualifiedName } from '../resource-types.ts'
 import type { Answer, Session } from '../session.ts'
 import { confirm, confirmName, must, notThere, operationOf, whoAmI } from '../session.ts'
@@ -28,21 +30,25 @@ type StartOptions = {
   readonly timeout?: string
   readonly yes?: boolean
   readonly confirm?: string
+  readonly machines?: string
+  readonly file?: readonly string[]
   readonly output: Output
   readonly [flag: string]: unknown
 }
 
 /**
  * The commands that start an operation, one for each kind: `upgrade KIND VERSION` for those with a version, `KIND ACTION MACHINE` for those that do one
- * thing to one machine, `start KIND` for the others.
+ * thing to one machine, `KIND VERB` for those that have a word for what they do, `start KIND` for the others.
  */
 export const startCommands = (shell: Shell): Command[] => {
   const { kinds } = shell.outside
   const upgrade = group('upgrade', 'Upgrade a cluster, a machine at a time')
   const start = group('start', 'Start another kind of operation')
   const acting = kinds.flatMap(kind => {
-    if (!kind.actions) (positionalOf(kind) ? upgrade : start).addCommand(startCommand(shell, { kind }))
-    return kind.actions ? [actionCommands(shell, kind, kind.actions)] : []
+    if (kind.actions) return [actionCommands(shell, kind, kind.actions)]
+    if (kind.verb !== undefined) return [group(kind.name, kind.summary).addCommand(startCommand(shell, { kind }))]
+    ;(positionalOf(kind) ? upgrade : start).addCommand(startCommand(shell, { kind }))
+    return []
   })
   return [upgrade, ...acting, start].filter(({ commands }) => commands.length > 0)
 }
@@ -58,7 +64,7 @@ type What = { readonly kind: KindBlock; readonly action?: KindAction }
 
 const startCommand = (shell: Shell, { kind, action }: What): Command => {
   const version = action ? undefined : positionalOf(kind)
-  const command = group(action?.name ?? kind.name, action?.summary ?? kind.summary)
+  const command = group(action?.name ?? kind.verb ?? kind.name, action?.summary ?? kind.summary)
   if (version) command.addArgument(new Argument('<version>', version.description))
   if (action) command.addArgument(new Argument('<machine>', 'its TalosMachine or its host name'))
   const own = kindFlags(kind).filter(({ path: [, field = ''] }) => action === undefined || action.fields.includes(field))
@@ -67,7 +73,10 @@ const startCommand = (shell: Shell, { kind, action }: What): Command => {
     path: [, field = ''],
   } of own)
     if (action?.needs?.includes(field)) option.makeOptionMandatory()
+  if (kind.files) command.addOption(fileOption(kind.files.description))
   for (const { option } of [...own, ...envelopeFlags(shell.outside.kinds)]) command.addOption(option)
+  if (!action)
+    command.option('--machines <names>', 'only these: names of machines or hosts, or labels like rack=1, between commas (default: all)')
   if ((action ?? kind).start) command.option('--confirm <cluster>', "the cluster's name: start without asking for it")
   command
     .option('--cluster <name>', 'the TalosCluster to act on (default: the only one in the namespace)')
@@ -93,13 +102,25 @@ const startCommand = (shell: Shell, { kind, action }: What): Command => {
             `upgrade ${kind.name} ${exampleOf(version)} --cluster home --wait`,
             `upgrade ${kind.name} ${exampleOf(version)} --max-unavailable 25% --drain-policy force --yes`,
           ]
-        : [`start ${kind.name} --plan`, `start ${kind.name} --cluster home --wait`],
+        : plainExamples(kind),
   )
   return works<StartOptions>(command, shell, (session, [first], options) => {
     if (action === undefined) return start(session, { kind }, version ? first : undefined, options)
     const machine = bareName(MACHINE, first ?? '')
     return start(session, { kind, action, machine }, undefined, { ...options, machine, action: action.name })
   })
+}
+
+/** Given again and again: each file is one more item, in the order in which they are named. */
+const fileOption = (description: string): Option => {
+  const option = new Option('-f, --file <path>', description).makeOptionMandatory()
+  mayRepeat(option)
+  return option.argParser((path: string, earlier: readonly string[] | undefined) => [...(earlier ?? []), path])
+}
+
+const plainExamples = ({ name, verb, files }: KindBlock): readonly string[] => {
+  const base = `${verb === undefined ? `start ${name}` : `${name} ${verb}`}${files ? ' -f patch.yaml' : ''}`
+  return [`${base} --plan`, `${base} --cluster home --wait`, ...(files ? [`${base} -f another.yaml --machines wk-1,wk-2`] : [])]
 }
 
 /** The version that the field's own words name. */
@@ -121,12 +142,14 @@ const start = async (
   const title = titleOf(what, version)
   const { terminal, api, outside, namespace } = session
   const timeoutMs = timeoutOf(options.timeout)
+  const items = await itemsOf(session, kind, options.file)
   // What can be seen without a server first.
-  specOf(outside.kinds, kind, bareName(CLUSTER, options.cluster ?? 'any'), version, options)
+  specOf(outside.kinds, kind, bareName(CLUSTER, options.cluster ?? 'any'), version, { ...options, ...items })
   mustBeName(options.name)
   const cluster = await chosenCluster(session, options.cluster === undefined ? undefined : bareName(CLUSTER, options.cluster))
   if (what.machine !== undefined) await mustHaveMachine(session, cluster, what.machine)
-  const { asked, complete } = specOf(outside.kinds, kind, cluster, version, options)
+  const selector = options.machines === undefined ? undefined : await machineSelector(session, cluster, options.machines)
+  const { asked, complete } = specOf(outside.kinds, kind, cluster, version, { ...options, ...items }, selector)
   if (options.name !== undefined && (await api.get(OPERATION, namespace, options.name)).ok) throw taken(session, options.name)
   const name = options.name ?? (options.plan ? nameOf(what, version) : await freeName(session, nameOf(what, version)))
 
@@ -196,6 +219,12 @@ const start = async (
   return 'ok'
 }
 
+/** What the files say, as the item that each of them is. */
+const itemsOf = async ({ outside }: Session, { files }: KindBlock, paths: readonly string[] = []): Promise<object> => {
+  if (!files || paths.length === 0) return {}
+  return { [files.field]: await Promise.all(paths.map(async path => ({ [files.as]: await outside.readFile(path) }))) }
+}
+
 const taken = ({ namespace }: Session, name: string): Stop =>
   new Stop('error', `operation ${name} exists already in namespace ${namespace}`, ['Choose another with --name.'])
 
@@ -232,10 +261,10 @@ const chosenCluster = async (session: Session, wanted: string | undefined): Prom
 }
 
 const titleOf = ({ kind, action, machine }: What & { readonly machine?: string }, version: string | undefined): string =>
-  action ? `${action.name} of ${machine}` : `${kind.name}${version ? ` ${version}` : ''}`
+  action ? `${action.name} of ${machine}` : `${[kind.name, kind.verb, version].filter(Boolean).join(' ')}`
 
 const nameOf = ({ kind, action, machine = '' }: What & { readonly machine?: string }, version: string | undefined): string =>
-  [kind.name, action?.name, action ? machine : version?.replace(/^v/, '')]
+  [kind.name, action?.name ?? kind.verb, action ? machine : version?.replace(/^v/, '')]
     .filter(part => part !== undefined)
     .join('-')
     .toLowerCase()
