@@ -248,6 +248,10 @@ describe('what is so already', () => {
     await ends('cluster add home --talosconfig nowhere', 1, 'there is no file nowhere')
   })
 
+  it.each(['operation resume zeta', 'operation cancel zeta --yes'])('%s, with a time for a wait that was not asked for', async line => {
+    await ends(`${line} --timeout 5m`, 2, 'add --wait. Nothing was done.')
+  })
+
   it.each(['completion nosh', 'completion'])('%s: no such shell', async line => {
     await ends(line, 2, 'shell')
   })

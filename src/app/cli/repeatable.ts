@@ -16,4 +16,16 @@ export const oneValueEach = (command: Command): void => {
       given = value
     })
   }
+  for (const option of command.options) if (option.negate) notBoth(command, option)
+}
+
+/** `--plan` and `--no-plan` say the opposite of each other, and the last would win. */
+const notBoth = (command: Command, no: Option): void => {
+  const yes = command.options.find(option => !option.negate && option.attributeName() === no.attributeName())
+  if (!yes) return
+  const given = new Set<Option>()
+  for (const option of [yes, no])
+    command.on(`option:${option.name()}`, () => {
+      if (given.add(option).size > 1) command.error(`error: options '${yes.flags}' and '${no.flags}' exclude each other`)
+    })
 }

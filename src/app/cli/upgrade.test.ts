@@ -130,6 +130,13 @@ describe('upgrade talos', () => {
       ['v1.13.9', '--wait', '--timeout', '5'],
       'error: --timeout "5": must be a duration such as 90s, 10m or 1h30m',
     ],
+    [
+      'a time without a wait',
+      ['v1.13.9', '--timeout', '5m'],
+      'error: --timeout says how long --wait may take: add --wait. Nothing was done.',
+    ],
+    ['a plan and none', ['v1.13.9', '--plan', '--no-plan'], "error: options '--plan' and '--no-plan' exclude each other"],
+    ['no plan and one', ['v1.13.9', '--no-plan', '--plan'], "error: options '--plan' and '--no-plan' exclude each other"],
   ]
   it.each(wrong)('refuses %s', async (_, args, message) => {
     cluster('home')
@@ -148,6 +155,16 @@ describe('upgrade talos', () => {
     expect(world.err).toEqual([
       'error: there are 2 clusters in namespace ichor-system: say which with --cluster',
       '  There are: home, edge',
+    ])
+  })
+
+  it('says where there are clusters when there is none here', async () => {
+    world.put('talosclusters', { metadata: { name: 'home', namespace: 'edge' }, spec: {} })
+    expect(await world.run('upgrade', 'talos', 'v1.13.9', '--yes')).toBe(1)
+    expect(world.err).toEqual([
+      'error: there is no TalosCluster in namespace ichor-system',
+      '  There is home in namespace edge: add -n edge',
+      '  Add one with: ichor cluster add NAME --talosconfig FILE -n ichor-system',
     ])
   })
 

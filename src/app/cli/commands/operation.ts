@@ -15,7 +15,7 @@ import { OPERATION, qualifiedName } from '../resource-types.ts'
 import type { Answer, Session } from '../session.ts'
 import { confirm, must, mustGet, operationOf } from '../session.ts'
 import { Stop } from '../stop.ts'
-import { timeoutOf } from '../timeout.ts'
+import { timeoutOf, timeoutOfWait } from '../timeout.ts'
 import { exitOf, watchOperation } from '../watch-operation.ts'
 import type { Shell } from './command.ts'
 import { group, withExamples, works } from './command.ts'
@@ -130,7 +130,7 @@ const pauseOperation = async (session: Session, name: string): Promise<void> => 
 
 const resumeOperation = async (session: Session, name: string, options: WaitOptions): Promise<Answer> => {
   const { terminal, namespace, outside } = session
-  const timeoutMs = timeoutOf(options.timeout)
+  const timeoutMs = timeoutOfWait(options)
   const object = await openOperation(session, name, 'resumed')
   const operation = operationOf(object)
   refuseIfEnding(operation, 'resumed')
@@ -159,7 +159,7 @@ const resumeOperation = async (session: Session, name: string, options: WaitOpti
 
 const cancelOperation = async (session: Session, name: string, options: WaitOptions & { yes?: boolean }): Promise<Answer> => {
   const { terminal, namespace, outside } = session
-  const timeoutMs = timeoutOf(options.timeout)
+  const timeoutMs = timeoutOfWait(options)
   const { metadata, spec, status } = operationOf(await mustGet(session, OPERATION, name))
   if (status.phase === 'Cancelled') {
     terminal.out(`${qualifiedName(OPERATION, name)} is cancelled already`)

@@ -16,7 +16,7 @@ import { bareName, CLUSTER, MACHINE, OPERATION, qualifiedName } from '../resourc
 import type { Answer, Session } from '../session.ts'
 import { confirm, confirmName, must, notThere, operationOf, whoAmI } from '../session.ts'
 import { crdsMissing, faultStop, named, Stop } from '../stop.ts'
-import { timeoutOf } from '../timeout.ts'
+import { timeoutOfWait } from '../timeout.ts'
 import { watchOperation } from '../watch-operation.ts'
 import type { Shell } from './command.ts'
 import { group, withExamples, works } from './command.ts'
@@ -141,7 +141,7 @@ const start = async (
   const { kind } = what
   const title = titleOf(what, version)
   const { terminal, api, outside, namespace } = session
-  const timeoutMs = timeoutOf(options.timeout)
+  const timeoutMs = timeoutOfWait(options)
   const items = await itemsOf(session, kind, options.file)
   // What can be seen without a server first.
   specOf(outside.kinds, kind, bareName(CLUSTER, options.cluster ?? 'any'), version, { ...options, ...items })
@@ -252,12 +252,20 @@ const chosenCluster = async (session: Session, wanted: string | undefined): Prom
   if (names.length === 1 && names[0]) return names[0]
   if (names.length === 0) {
     throw new Stop('error', `there is no TalosCluster in namespace ${namespace}`, [
+      ...(await clustersElsewhere(session)),
       `Add one with: ${session.outside.calledAs} cluster add NAME --talosconfig FILE -n ${namespace}`,
     ])
   }
   throw new Stop('usage', `there are ${names.length} clusters in namespace ${namespace}: say which with --cluster`, [
     `There are: ${named(names)}`,
   ])
+}
+
+const clustersElsewhere = async ({ api }: Session): Promise<readonly string[]> => {
+  const all = await api.list(CLUSTER)
+  return (all.ok ? all.value : [])
+    .slice(0, 5)
+    .map(({ metadata }) => `There is ${metadata.name} in namespace ${metadata.namespace}: add -n ${metadata.namespace}`)
 }
 
 const titleOf = ({ kind, action, machine }: What & { readonly machine?: string }, version: string | undefined): string =>
