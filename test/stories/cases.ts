@@ -6,7 +6,7 @@ import { requestReboot } from '../../src/world/reboot.ts'
 import { kubernetesStories } from './kubernetes-cases.ts'
 import { nodeStories } from './node-cases.ts'
 import { troubleStories } from './trouble-cases.ts'
-import type { Case, Run } from '../field-cases/play.ts'
+import { NAME, type Case, type Run } from '../field-cases/play.ts'
 
 export type Told = Case & { readonly title: string }
 
@@ -22,6 +22,20 @@ const when = (run: Run, machine: string, what: string, act: () => void): void =>
     stop()
     act()
   })
+}
+
+/** For good: its machine, its Node and its TalosMachine. */
+const takeOut = (run: Run, name: string): void => {
+  const { store, schedule } = run.world
+  // The discovery of Talos tells nobody of it any more: a TalosMachine that is found anew is gone at once.
+  const forget = (): void => {
+    for (const { metadata } of store.list(ICHOR.machines).items)
+      if (metadata.name.startsWith(`${name}-`)) store.remove(ICHOR.machines, metadata.namespace ?? '', metadata.name)
+  }
+  run.byHand(() => run.world.powerOff(name))
+  run.byHand(() => run.world.userDeleteNode(name))
+  store.watch(ICHOR.machines, undefined, ({ type }) => void (type === 'ADDED' && schedule.after(0, forget)))
+  forget()
 }
 
 const mark = (
@@ -343,19 +357,20 @@ export const stories: Readonly<Record<string, Told>> = {
   'worker-removed-during-the-run': {
     title: 'wk-1 is taken out of the cluster while control planes are upgraded: its turn comes, it stays away, and it is left out.',
     spec: { talos },
-    arrange: run =>
-      when(run, 'cp-1', 'boot', () => {
-        const { store } = run.world
-        // Its discovery tells nobody of it any more: a TalosMachine that is found anew is gone at once.
-        const forget = (): void => {
-          for (const { metadata } of store.list(ICHOR.machines).items)
-            if (metadata.name.startsWith('wk-1-')) store.remove(ICHOR.machines, metadata.namespace ?? '', metadata.name)
-        }
-        run.byHand(() => run.world.powerOff('wk-1'))
-        run.byHand(() => run.world.userDeleteNode('wk-1'))
-        store.watch(ICHOR.machines, undefined, ({ type }) => void (type === 'ADDED' && run.world.schedule.after(0, forget)))
-        forget()
-      }),
+    arrange: run => when(run, 'cp-1', 'boot', () => takeOut(run, 'wk-1')),
+  },
+
+  'worker-removed-while-it-is-open': {
+    title:
+      'wk-1 is taken out of the cluster while it reboots: the operation stops when the time of its step has passed, and a cancel ends it.',
+    spec: { talos },
+    arrange: run => when(run, 'wk-1', 'down', () => run.world.schedule.after(1_000, () => takeOut(run, 'wk-1'))),
+    drive: async run => {
+      await run.settled()
+      run.edit(NAME, { spec: { cancelled: true } })
+      await run.until('it is cancelled', () => run.status().phase === 'Cancelled')
+      await run.settled()
+    },
   },
 
   'volumes-detach-first': {
