@@ -1,6 +1,6 @@
 import { type KubeClient, kubeClient } from '../adapters/kube/client.ts'
 import { kubeConnections } from '../adapters/kube/connections.ts'
-import type { OpenHome } from '../adapters/kube/home.ts'
+import type { HomeOptions, OpenHome } from '../adapters/kube/home.ts'
 import { openHome } from '../adapters/kube/home.ts'
 import { openKube } from '../adapters/kube/kube.ts'
 import type { KubeConfig } from '../adapters/kube/kubeconfig.ts'
@@ -29,10 +29,12 @@ export type PortOptions = {
   readonly problem?: (message: string) => void
   readonly onRequest?: (record: RequestRecord) => void
   readonly onCall?: (report: CallReport) => void
+  /** As `HomeOptions.policies`. */
+  readonly policies?: HomeOptions['policies']
 }
 
 /** The real outside: the Kubernetes API that a kubeconfig names, and the Talos and Kubernetes APIs that TalosClusters refer to. */
-export const openPorts = ({ config, userAgent, namespace, instance, problem, onRequest, onCall }: PortOptions): OpenPorts => {
+export const openPorts = ({ config, userAgent, namespace, instance, problem, onRequest, onCall, policies }: PortOptions): OpenPorts => {
   const clock = systemClock
   const watching = { ...(onRequest ? { onRequest } : {}), env: process.env }
   const transport = openTransport({ config, clock, userAgent, ...watching })
@@ -44,6 +46,7 @@ export const openPorts = ({ config, userAgent, namespace, instance, problem, onR
     ...(namespace ? { namespace } : {}),
     ...(instance ? { instance } : {}),
     ...(problem ? { problem } : {}),
+    ...(policies ? { policies } : {}),
   })
   const kube = kubeConnections({ home, own: openKube(client), clock, userAgent, ...watching })
   const talos = talosConnections({ secret: home.secret, clock, onCall: onCall && ((_, report) => onCall(report)) })

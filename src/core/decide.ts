@@ -5,15 +5,14 @@ import { durationMs } from '../api/duration.ts'
 import { closing } from './closing.ts'
 import type { Decision, Told } from './decision.ts'
 import { LONGEST_REST_MS, doneOf, hasFinalizer, holdsLock, isUntouched, look, record, rest } from './decision.ts'
-import { gateNeeds, gateNotes, gateRefusals } from './health-gates.ts'
+import { checksOf, needsOfChecks } from './checks.ts'
 import type { Kind } from './kind.ts'
 import * as ledger from './ledger.ts'
 import { claim, isConfirmed } from './lock-claim.ts'
 import { begin, outsideWindow, rollingOut } from './rolling-out.ts'
-import { deedsAfter, repeated } from './repeated.ts'
+import { deedsAfter } from './repeated.ts'
 import { unsound, withoutFuture } from './sound.ts'
 import { stageOf } from './stages.ts'
-import { unfinishedByOthers } from './unfinished.ts'
 import type { World } from './world.ts'
 
 /**
@@ -36,7 +35,10 @@ export const decide = (kind: Kind, operation: TalosOperation, world: World): Dec
 /** What stands in status is told apart from what can stand there. Throws where it can be neither believed nor found out anew. */
 const mended = (kind: Kind, operation: TalosOperation, world: World): Decision | undefined => {
   const why = unsound(kind, operation, world)
-  if (why !== undefined) throw new Error(why)
+  if (why !== undefined)
+    throw new Error(
+      `${why}. The status was edited, or written by another version of Ichor: cancel this one and start another, which looks anew`,
+    )
   const status = withoutFuture(operation.status, world.now)
   return status === operation.status ? undefined : record(operation, status)
 }
@@ -195,14 +197,9 @@ const waitToStart = (operation: TalosOperation, world: World, message: string, u
 
 /** Runs the checks and writes what they found. Standing refusals end the attempt; nothing was touched and no lock is kept. */
 const check = (kind: Kind, operation: TalosOperation, world: World): Decision => {
-  const missing = look(world, [...kind.checkNeeds(operation, world), ...gateNeeds(world)])
+  const missing = look(world, needsOfChecks(kind, operation, world))
   if (missing) return missing
-  const found = kind.checks(operation, world)
-  const checked = {
-    ...found,
-    refusals: [...found.refusals, ...gateRefusals(world), ...unfinishedByOthers(operation, world), ...repeated(kind, operation, world)],
-    notes: [...found.notes, ...gateNotes(world)],
-  }
+  const checked = checksOf(kind, operation, world)
   const status = ledger.checked(operation.status, world.now, checked, {
     override: operation.spec.override,
     underLock: holdsLock(operation, world),

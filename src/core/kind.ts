@@ -65,7 +65,7 @@ export type Step = {
   /** Need I? */
   readonly done: (view: View) => Answer
   /** How long `done` must have held, seen at least twice, before it counts. */
-  readonly stableMs?: (view: View) => number
+  readonly stableMs?: (view: View) => number | undefined
   /** What `guard` asks about besides; gathered only when the act is due. */
   readonly guardNeeds?: (view: View) => readonly Need[]
   /** May I? Asked only when the act is due. */

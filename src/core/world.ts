@@ -17,7 +17,7 @@ import type { Timing } from './timing.ts'
  */
 export type Need =
   | { readonly what: 'machine'; readonly name: string }
-  | { readonly what: 'nodes' | 'etcd' | 'budgets' | 'addons' | 'kubernetes' | 'controlPlane' | 'deprecatedApis' }
+  | { readonly what: 'nodes' | 'etcd' | 'budgets' | 'addons' | 'kubernetes' | 'controlPlane' | 'deprecatedApis' | 'policies' }
   | { readonly what: 'pods' | 'volumes'; readonly node: string }
   | { readonly what: 'service'; readonly name: string; readonly service: string }
   /** The programs of Kubernetes on a machine. */
@@ -67,6 +67,8 @@ export type Facts = {
   readonly kubernetes: Result<string> | undefined
   readonly controlPlane: Result<ControlPlaneFacts> | undefined
   readonly deprecatedApis: Result<readonly DeprecatedApi[]> | undefined
+  /** What keeps the API server at home from enforcing who may start what; empty: nothing. */
+  readonly policies: Result<readonly string[]> | undefined
 }
 
 export const NO_FACTS: Facts = {
@@ -89,6 +91,7 @@ export const NO_FACTS: Facts = {
   kubernetes: undefined,
   controlPlane: undefined,
   deprecatedApis: undefined,
+  policies: undefined,
 }
 
 /** One frozen picture of everything that a decision may depend on, `now` included. */
@@ -144,6 +147,7 @@ export const isKnown = (facts: Facts, need: Need): boolean => {
     case 'kubernetes':
     case 'controlPlane':
     case 'deprecatedApis':
+    case 'policies':
       return facts[need.what] !== undefined
   }
 }
@@ -191,6 +195,7 @@ export const manifestFacts = (world: World, name: string): Result<readonly Manif
 export const controlPlaneFacts = (world: World): Result<ControlPlaneFacts> => world.facts.controlPlane ?? undeclared('the control plane')
 export const deprecatedApiFacts = (world: World): Result<readonly DeprecatedApi[]> =>
   world.facts.deprecatedApis ?? undeclared('deprecated APIs')
+export const policyGaps = (world: World): Result<readonly string[]> => world.facts.policies ?? undeclared('admission policies')
 export const budgetFacts = (world: World): Result<readonly BudgetFacts[]> => world.facts.budgets ?? undeclared('budgets')
 
 /**

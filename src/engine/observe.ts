@@ -153,6 +153,8 @@ const readFacts = async (need: Need, world: World, home: Home, talos: Result<Tal
       return { budgets: await withPort(kube, k => k.budgets()) }
     case 'addons':
       return { addons: await withPort(kube, k => k.addons()) }
+    case 'policies':
+      return { policies: await home.policies() }
     case 'kubernetes':
       return { kubernetes: await withPort(kube, k => k.version()) }
   }

@@ -1,11 +1,9 @@
 import type { OperationSpec, TalosOperation } from '../api/talos-operation.ts'
 import { operationHolder } from '../api/names.ts'
 import { targetNeeds } from '../core/advance.ts'
-import { gateNeeds, gateNotes, gateRefusals } from '../core/health-gates.ts'
+import { checksOf, needsOfChecks } from '../core/checks.ts'
 import type { Candidate, Checked, Kind, PlannedMachine, Refusal } from '../core/kind.ts'
 import { stagesOf } from '../core/stages.ts'
-import { repeated } from '../core/repeated.ts'
-import { unfinishedByOthers } from '../core/unfinished.ts'
 import type { Need, View, World } from '../core/world.ts'
 import { isKnown } from '../core/world.ts'
 import type { Role } from '../api/talos-machine.ts'
@@ -49,7 +47,7 @@ export const planOperation = async (
   const seen = await observe(observer, operation, found.value, [])
   if (!seen.ok) return seen
   const known = await gatherAll(observer, seen.value, world => needs(kind, operation, world))
-  const checked = kind.checks(operation, known)
+  const checked = checksOf(kind, operation, known)
   const turns = stagesOf(kind, operation).flatMap(stage => stage.order(operation, known).map(candidate => ({ stage, candidate })))
   const viewOf = (world: World, { name, role, hostname, node, address }: Candidate): View => ({
     operation,
@@ -76,8 +74,8 @@ export const planOperation = async (
     cluster: spec.clusterRef.name,
     kind: kind.name,
     found: checked.found,
-    refusals: [...checked.refusals, ...gateRefusals(world), ...unfinishedByOthers(operation, world), ...repeated(kind, operation, world)],
-    notes: [...checked.notes, ...gateNotes(world)],
+    refusals: checked.refusals,
+    notes: checked.notes,
     order,
     ...(lock && lock.holder !== '' && lock.holder !== operationHolder(namespace, name) ? { holder: lock.holder } : {}),
   })
@@ -94,8 +92,7 @@ const gatherAll = async (observer: Observer, seen: World, needsIn: (world: World
 }
 
 const needs = (kind: Kind, operation: TalosOperation, world: World): readonly Need[] => [
-  ...kind.checkNeeds(operation, world),
-  ...gateNeeds(world),
+  ...needsOfChecks(kind, operation, world),
   ...stagesOf(kind, operation).flatMap(stage => stage.orderNeeds(operation, world)),
 ]
 

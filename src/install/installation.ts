@@ -8,7 +8,8 @@ import { CONTROLLER_ACCOUNT, controllerRoles, peoplesRoles, userOf } from './rol
 export type Installation = {
   /** The namespace of the controller. */
   readonly namespace: string
-  readonly settings: Omit<Settings, 'namespace'>
+  /** How it runs; or, where somebody runs it themselves, as which user of the API server. */
+  readonly controller: Omit<Settings, 'namespace'> | { readonly user: string }
   /** Look after TalosClusters in all namespaces, and not only in the controller's own. */
   readonly allNamespaces: boolean
   readonly policies: boolean
@@ -22,13 +23,18 @@ export const INSTANCE = 'app.kubernetes.io/instance'
 
 /** All objects in the order in which they are written: nobody may act before the policies hold. */
 export const installation = (rights: readonly StartRight[], wanted: Installation): readonly KubeObject[] => {
-  const { namespace, settings, allNamespaces, talosCluster } = wanted
-  const controller = { name: CONTROLLER_ACCOUNT, namespace }
+  const { namespace, controller, allNamespaces, talosCluster } = wanted
+  const account = { name: CONTROLLER_ACCOUNT, namespace }
+  const isElsewhere = 'user' in controller
   return [
     ...peoplesRoles(rights.map(right => right.subresource)),
-    ...(wanted.policies ? policies(rights, userOf(controller)) : []),
-    ...controllerRoles(controller, { allNamespaces }),
-    ...controllerObjects(controller, { ...settings, namespace: allNamespaces ? '' : namespace }),
+    ...(wanted.policies ? policies(rights, isElsewhere ? controller.user : userOf(account)) : []),
+    ...(isElsewhere
+      ? []
+      : [
+          ...controllerRoles(account, { allNamespaces }),
+          ...controllerObjects(account, { ...controller, namespace: allNamespaces ? '' : namespace }),
+        ]),
     ...(talosCluster === undefined ? [] : talosAccess(talosCluster, namespace)),
   ]
 }

@@ -15,9 +15,11 @@ export type ResourceAttributes = {
 
 export type Allow = (user: User, verb: string, resource: ResourceAttributes) => boolean
 
+const REVIEWS = ['selfsubjectaccessreviews', 'selfsubjectreviews']
+
 /** Masters may all, everybody else may read, and ask what he may. */
 export const readersAndMasters: Allow = (user, verb, { resource }) =>
-  user.groups.includes('system:masters') || ['get', 'list', 'watch'].includes(verb) || resource === 'selfsubjectaccessreviews'
+  user.groups.includes('system:masters') || ['get', 'list', 'watch'].includes(verb) || REVIEWS.includes(resource)
 
 export type Tokens = Readonly<Record<string, { readonly user: string; readonly groups: readonly string[] }>>
 
@@ -51,6 +53,14 @@ export const forbidden = (user: User, verb: string, to: ResourceAttributes): Ref
     kind: to.resource,
   })
 }
+
+/** Answers a SelfSubjectReview. */
+export const selfReview = (user: User) => ({
+  kind: 'SelfSubjectReview',
+  apiVersion: 'authentication.k8s.io/v1',
+  metadata: {},
+  status: { userInfo: { username: user.name, groups: user.groups } },
+})
 
 /** Answers a SelfSubjectAccessReview. */
 export const accessReview = (user: User, body: unknown, allow: Allow) => {

@@ -1,7 +1,7 @@
 import type { ServerResponse } from 'node:http'
 import type { KubeObject } from '../world/store.ts'
 import type { Allow } from './access.ts'
-import { accessReview, forbidden } from './access.ts'
+import { accessReview, forbidden, selfReview } from './access.ts'
 import type { User } from './admission.ts'
 import type { Catalog } from './catalog.ts'
 import type { Pages } from './list.ts'
@@ -129,6 +129,7 @@ const perform = (context: Context, request: Request, verb: Verb, type: ResourceT
     case 'watch':
       return { code: 200, body: listAnswer(context, request, type, target) }
     case 'create':
+      if (type.plural === 'selfsubjectreviews') return { code: 201, body: selfReview(request.user) }
       if (type.plural === 'selfsubjectaccessreviews') return { code: 201, body: accessReview(request.user, request.body(), context.allow) }
       if (target.subresource === 'eviction') return { code: 201, body: evictPod(world, write(), request.body(), context.evict) }
       if (target.name !== '') throw methodNotAllowed()

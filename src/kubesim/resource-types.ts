@@ -78,6 +78,19 @@ export const BUILT_IN: readonly ResourceType[] = [
   builtIn('secrets', 'Secret'),
   builtIn('serviceaccounts', 'ServiceAccount', { names: ['sa'] }),
   builtIn('services', 'Service', { names: ['svc'], categories: ALL, status: true }),
+  builtIn('validatingadmissionpolicies', 'ValidatingAdmissionPolicy', {
+    group: 'admissionregistration.k8s.io',
+    categories: ['api-extensions'],
+    cluster: true,
+    status: true,
+    generation: true,
+  }),
+  builtIn('validatingadmissionpolicybindings', 'ValidatingAdmissionPolicyBinding', {
+    group: 'admissionregistration.k8s.io',
+    categories: ['api-extensions'],
+    cluster: true,
+    generation: true,
+  }),
   builtIn('customresourcedefinitions', 'CustomResourceDefinition', {
     group: 'apiextensions.k8s.io',
     names: ['crd', 'crds'],
@@ -89,6 +102,7 @@ export const BUILT_IN: readonly ResourceType[] = [
   builtIn('daemonsets', 'DaemonSet', { group: 'apps', names: ['ds'], categories: ALL, status: true, generation: true }),
   builtIn('deployments', 'Deployment', { group: 'apps', names: ['deploy'], categories: ALL, status: true, generation: true }),
   builtIn('replicasets', 'ReplicaSet', { group: 'apps', names: ['rs'], categories: ALL, status: true, generation: true }),
+  builtIn('selfsubjectreviews', 'SelfSubjectReview', { group: 'authentication.k8s.io', cluster: true, verbs: ['create'] }),
   builtIn('selfsubjectaccessreviews', 'SelfSubjectAccessReview', { group: 'authorization.k8s.io', cluster: true, verbs: ['create'] }),
   builtIn('leases', 'Lease', { group: 'coordination.k8s.io' }),
   builtIn('events', 'Event', { group: 'events.k8s.io', names: ['ev'], shelf: 'events' }),

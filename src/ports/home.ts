@@ -82,6 +82,12 @@ export type Home = {
   readonly createLease: (key: Key, write: LeaseWrite) => Promise<Result<Lease>>
   readonly replaceLease: (lease: Lease, write: LeaseWrite) => Promise<Result<Lease>>
 
+  /**
+   * What keeps the API server from enforcing who may start what, a sentence each: an admission policy that is not there, not bound, or not the one of this
+   * version. Empty where they hold.
+   */
+  readonly policies: () => Promise<Result<readonly string[]>>
+
   /** Best effort: an Event that cannot be written is lost, never a reason to stop. */
   readonly event: (event: HomeEvent) => Promise<void>
 

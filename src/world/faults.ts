@@ -58,6 +58,8 @@ export type Faults = {
   readonly crashing: Map<string, string>
   /** What the API server counts of APIs that a release does not serve any more. */
   deprecatedApis: readonly DeprecatedApi[]
+  /** What is missing of the admission policies, a sentence each. */
+  policyGaps: readonly string[]
 }
 
 const fine = (): MachineFaults => ({
@@ -93,5 +95,6 @@ export const createFaults = (): Faults => {
     refusedManifests: new Map(),
     crashing: new Map(),
     deprecatedApis: [],
+    policyGaps: [],
   }
 }

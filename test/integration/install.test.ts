@@ -8,7 +8,7 @@ import { promisify } from 'node:util'
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
 import { parseAllDocuments, stringify } from 'yaml'
 import { API_VERSION } from '../../src/api/names.ts'
-import { installed } from '../../src/app/cli/install-objects.ts'
+import { installed, type Wanted } from '../../src/app/cli/install-objects.ts'
 import { typeOf } from '../../src/install/installation.ts'
 import { type KubeAnswer, type KubeRequest, type RealKubeApiserver, startKubeApiserver } from '../real/kube-apiserver.ts'
 import { realParts } from '../real/parts.ts'
@@ -26,20 +26,22 @@ type Written = {
   readonly metadata: { readonly name: string; readonly labels?: object }
 }
 
+type Choice = Partial<Omit<Wanted, 'controller'>> & { readonly controller?: { readonly image?: string; readonly replicas?: number } }
+
 /** Chart values, and what `ichor install` is asked for the same; undefined where it has no flag for it. */
-const SETS: readonly (readonly [string, object, Partial<Parameters<typeof installed>[0]> | undefined])[] = [
+const SETS: readonly (readonly [string, object, Choice | undefined])[] = [
   ['as it comes', {}, {}],
-  ['one replica', { replicas: 1 }, { replicas: 1 }],
-  ['none', { replicas: 0 }, { replicas: 0 }],
+  ['one replica', { replicas: 1 }, { controller: { replicas: 1 } }],
+  ['none', { replicas: 0 }, { controller: { replicas: 0 } }],
   ['all namespaces', { allNamespaces: true }, { allNamespaces: true }],
   ['without policies', { policies: false }, { policies: false }],
   ['with a TalosCluster', { talosCluster: 'home' }, { talosCluster: 'home' }],
   [
     'all of these',
     { replicas: 3, allNamespaces: true, policies: false, talosCluster: 'home' },
-    { replicas: 3, allNamespaces: true, policies: false, talosCluster: 'home' },
+    { controller: { replicas: 3 }, allNamespaces: true, policies: false, talosCluster: 'home' },
   ],
-  ['a digest', { image: { digest: `sha256:${'a'.repeat(64)}` } }, { image: `${IMAGE}@sha256:${'a'.repeat(64)}` }],
+  ['a digest', { image: { digest: `sha256:${'a'.repeat(64)}` } }, { controller: { image: `${IMAGE}@sha256:${'a'.repeat(64)}` } }],
   [
     'a proxy and a secret for the registry',
     {
@@ -191,7 +193,15 @@ describe.skipIf('missing' in parts)(`installing${'missing' in parts ? ` (${parts
       const objects = await templated(set)
       if (wanted)
         expect(plain(objects)).toEqual(
-          plain(installed({ namespace: NAMESPACE, image: IMAGE, policies: true, allNamespaces: false, ...wanted }) as readonly Written[]),
+          plain(
+            installed({
+              namespace: NAMESPACE,
+              policies: true,
+              allNamespaces: false,
+              ...wanted,
+              controller: { image: IMAGE, ...wanted.controller },
+            }) as readonly Written[],
+          ),
         )
       for (const object of objects) {
         if (object.apiVersion === API_VERSION) continue

@@ -1,6 +1,10 @@
 // Who may do what, asked of a real API server: every cell of the table in docs/security.md, by every way in. Roles and policies are those that are
 // installed; nobody here is asked what they think that they would do.
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
+import { kubeClient } from '../../src/adapters/kube/client.ts'
+import { loadKubeConfig } from '../../src/adapters/kube/kubeconfig.ts'
+import { type InstalledPolicy, policyGaps } from '../../src/adapters/kube/policies.ts'
+import { openTransport } from '../../src/adapters/kube/transport.ts'
 import { ANNOTATION, API_VERSION, leaseName } from '../../src/api/names.ts'
 import { startRightOf, startRights } from '../../src/api/start-rights.ts'
 import { toCrd } from '../../src/api/structural.ts'
@@ -11,6 +15,7 @@ import { DEEDS, type DeedName, IDENTITIES, type IdentityName, mayDo, type Way } 
 import { kinds } from '../../src/kinds/registry.ts'
 import { resources } from '../../src/app/resources.ts'
 import { type KubeAnswer, type KubeRequest, type RealKubeApiserver, startKubeApiserver } from '../real/kube-apiserver.ts'
+import { realClock } from '../kube/clocks.ts'
 import { realParts } from '../real/parts.ts'
 
 const servers = await realParts('etcd', 'kube-apiserver')
@@ -373,6 +378,30 @@ describe.skipIf('missing' in servers)(`who may do what${'missing' in servers ? `
       as: { user: other, groups: ['system:masters'] },
     })
     expect(answer.status).toBe(403)
+  })
+
+  it('the controller sees whether the policies hold, and that nobody narrowed them', async () => {
+    const config = await loadKubeConfig({ kubeconfigPath: server.kubeconfigPath(CONTROLLER_USER) })
+    if (!config.ok) throw new Error(config.fault.message)
+    const transport = openTransport({ config: config.value, clock: realClock, userAgent: 'ichor/test' })
+    try {
+      const gaps = () => policyGaps(kubeClient(transport), user => policies(startRights(kinds), user) as readonly InstalledPolicy[])
+      expect(await gaps()).toEqual({ ok: true, value: [] })
+      const path = `${PATHS['ValidatingAdmissionPolicyBinding']!()}/ichor-operations`
+      const narrow = (matchResources: object | null) =>
+        must({ path, method: 'PATCH', contentType: 'application/merge-patch+json', body: { spec: { matchResources } } })
+      await narrow({ namespaceSelector: { matchLabels: { guarded: 'true' } } })
+      const wrong = `ValidatingAdmissionPolicyBinding ichor-operations is not the one of this version for the controller ${CONTROLLER_USER}`
+      expect(await gaps()).toEqual({ ok: true, value: [wrong] })
+      await narrow(null)
+      expect(await gaps()).toEqual({ ok: true, value: [] })
+      const { apiVersion, kind, metadata, spec } = await must({ path })
+      await must({ path, method: 'DELETE' })
+      expect(await gaps()).toEqual({ ok: true, value: ['ValidatingAdmissionPolicyBinding ichor-operations is not there'] })
+      await write(PATHS['ValidatingAdmissionPolicyBinding']!(), { apiVersion, kind, metadata: { name: metadata.name }, spec })
+    } finally {
+      transport.close()
+    }
   })
 
   it('what is deleted with its namespace is let go', async () => {

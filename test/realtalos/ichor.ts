@@ -66,8 +66,7 @@ export async function startIchor(): Promise<Bench> {
   const folder = mkdtempSync(join(state, 'ichor-'))
   const talosconfig = join(folder, 'talosconfig')
   writeFileSync(talosconfig, officialTalosconfig(), { mode: 0o600 })
-  await ichor('install', '--crds-only')
-  await applied({ apiVersion: 'v1', kind: 'Namespace', metadata: { name: NAMESPACE } })
+  await ichor('install', '--no-controller')
   await ichor('cluster', 'add', CLUSTER, '--talosconfig', talosconfig)
 
   const logPath = join(folder, 'controller.log')

@@ -16,6 +16,7 @@ import { mergePatchOf, record, text } from './json.ts'
 import { clusterOf, leaseOf, leaseSpecOf, machineOf, operationOf } from './objects.ts'
 import { type Reflector, startReflector } from './reflector.ts'
 import type { Resource } from './resource.ts'
+import { type InstalledPolicy, policyGaps } from './policies.ts'
 import { RESOURCE } from './resource.ts'
 
 export type HomeOptions = {
@@ -27,6 +28,8 @@ export type HomeOptions = {
   readonly namespace?: string
   /** Who writes the Events: the pod's name. */
   readonly instance?: string
+  /** The admission policies as they have to be for a controller that is this user. Absent: who only plans does not ask, and the controller will. */
+  readonly policies?: (user: string) => readonly InstalledPolicy[]
   /** What goes wrong in the background, for the log. */
   readonly problem?: (message: string) => void
 }
@@ -210,6 +213,8 @@ export const openHome = (options: HomeOptions): OpenHome => {
         leaseOf,
       )
     },
+
+    policies: () => (options.policies ? policyGaps(client, options.policies) : Promise.resolve({ ok: true, value: [] })),
 
     event: eventRecorder(client, clock, options.instance ?? CONTROLLER),
 

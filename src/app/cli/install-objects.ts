@@ -10,14 +10,16 @@ import type { KubeObject } from './api.ts'
 export const crds = (): readonly KubeObject[] => resources().map(definition => toCrd(definition) as KubeObject)
 
 /** What can be chosen of an installation from the command line. */
-export type Wanted = Omit<Installation, 'settings'> & { readonly image: string; readonly replicas?: number }
+export type Wanted = Omit<Installation, 'controller'> & {
+  readonly controller: { readonly image: string; readonly replicas?: number } | { readonly user: string }
+}
 
 /** Who writes with `ichor install`, on each of its objects. */
 export const INSTALLER = 'ichor'
 
 /** Everything else that is installed, in its order, with the marks of whose it is. */
-export const installed = ({ image, replicas = DEFAULTS.replicas, ...wanted }: Wanted): readonly KubeObject[] =>
-  marked(installation(startRights(kinds), { ...wanted, settings: { ...DEFAULTS, image, replicas } }), {
+export const installed = ({ controller, ...wanted }: Wanted): readonly KubeObject[] =>
+  marked(installation(startRights(kinds), { ...wanted, controller: 'user' in controller ? controller : { ...DEFAULTS, ...controller } }), {
     manager: INSTALLER,
     instance: wanted.namespace,
   }) as readonly KubeObject[]

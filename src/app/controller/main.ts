@@ -3,6 +3,8 @@ import { pino } from 'pino'
 import { loadKubeConfig } from '../../adapters/kube/kubeconfig.ts'
 import { startController } from '../../engine/controller.ts'
 import type { Log } from '../../engine/log.ts'
+import { startRights } from '../../api/start-rights.ts'
+import { policies } from '../../install/policies.ts'
 import { kinds } from '../../kinds/registry.ts'
 import { version } from '../cli/version.ts'
 import { openPorts, type PortOptions } from '../open-ports.ts'
@@ -49,6 +51,7 @@ export const runController = async (argv: readonly string[], hooks: Pick<PortOpt
     instance: identity,
     ...(namespace ? { namespace } : {}),
     problem: message => log.warn(message),
+    policies: user => policies(startRights(kinds), user),
     onRequest: record => {
       metrics.onRequest(record)
       vitals.onRequest(record)

@@ -73,7 +73,8 @@ export const readSettings = (
     settings: {
       kubeconfig: values.kubeconfig,
       context: values.context,
-      namespace: values.namespace,
+      // The chart's way to say all.
+      namespace: values.namespace || undefined,
       leaseNamespace: values['lease-namespace'] ?? podNamespace ?? 'ichor-system',
       // A pod of a StatefulSet may come again under its name while the one before still runs on a node that nobody reaches.
       identity: values.identity ?? `${pod ?? hostname()}_${randomUUID().slice(0, 8)}`,

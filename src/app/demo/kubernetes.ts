@@ -4,6 +4,10 @@ import type { ServedKubernetes } from '../../kubesim/server.ts'
 import type { CertificateAndKey } from '../../adapters/pki/talos-pki.ts'
 import type { World } from '../../world/cluster.ts'
 import { apiServerVersion } from '../../world/api-server.ts'
+import { startRights } from '../../api/start-rights.ts'
+import { typeOf } from '../../install/installation.ts'
+import { policies } from '../../install/policies.ts'
+import { kinds } from '../../kinds/registry.ts'
 import { resources } from '../resources.ts'
 import { makeKubernetesCredentials, writeKubeconfig } from './credentials.ts'
 import { CLUSTER, NAMESPACE } from './demo-world.ts'
@@ -27,6 +31,7 @@ export type KubernetesSide = {
 }
 
 const HOST = '127.0.0.1'
+const ADMIN = 'admin'
 
 /** kubesim over the world's own store: what the controller writes is what the machines see. */
 export const simulatedKubernetes = async (world: World, folder: string, failed: (error: unknown) => void): Promise<KubernetesSide> => {
@@ -64,8 +69,13 @@ export const simulatedKubernetes = async (world: World, folder: string, failed: 
     },
     failed,
   )
+  // It has one user, who may all: what the policies would let through is what it lets through. They are there to be seen.
+  for (const object of policies(startRights(kinds), ADMIN)) {
+    const { group, plural } = typeOf(object)
+    world.store.create(`${plural}.${group}`, object)
+  }
   const kubeconfigPath = join(folder, 'kubeconfig')
-  const user = { name: 'admin', certificate: credentials.admin }
+  const user = { name: ADMIN, certificate: credentials.admin }
   writeKubeconfig({ path: kubeconfigPath, cluster: CLUSTER, namespace: NAMESPACE, url, caPem: credentials.ca, user })
   return {
     url,

@@ -52,7 +52,7 @@ export const play = async ({ options, screen, folder, undo, fail, isOver }: Grou
   undo.push(kubernetes.close)
   const cli = createCommandLine(screen, kubernetes.kubeconfigPath)
   if (kubernetes.needsCrds) {
-    await mustRun(cli, 'install', '--crds-only')
+    await mustRun(cli, 'install', '--no-controller')
     screen.say()
   }
 

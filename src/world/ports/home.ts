@@ -291,6 +291,8 @@ export const createHome = (world: World, client: Client, operationDefinition?: R
         return lease(store.update(RESOURCE.leases, leaseDraft(old, content, { lease: old, object })))
       }),
 
+    policies: () => call('policies', '', false, () => ok(site.faults.policyGaps)),
+
     event: async ({ regarding, type, reason, message }) => {
       await call('event', `${regarding.namespace}/${regarding.name}`, true, () => {
         const { kind, namespace, name, uid } = regarding

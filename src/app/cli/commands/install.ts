@@ -4,7 +4,7 @@ import { INSTANCE, isOurs, MANAGED_BY, typeOf } from '../../../install/installat
 import type { KubeObject } from '../api.ts'
 import { CRD, DEPLOYMENT, NAMESPACE, qualifiedName, TALOS_ACCOUNT } from '../resource-types.ts'
 import type { Session } from '../session.ts'
-import { must } from '../session.ts'
+import { must, whoAmI } from '../session.ts'
 import { Stop } from '../stop.ts'
 import { timeoutOf } from '../timeout.ts'
 import { until } from '../until.ts'
@@ -13,6 +13,8 @@ import { group, withExamples, works } from './command.ts'
 
 type Options = {
   readonly crdsOnly?: boolean
+  readonly controller: boolean
+  readonly controllerUser?: string
   readonly image?: string
   readonly replicas?: number
   readonly allNamespaces?: boolean
@@ -43,6 +45,8 @@ export const installCommand = (shell: Shell): Command => {
     )
     .option('--talos-cluster <name>', 'in a Talos cluster: a TalosCluster for it, with a talosconfig that Talos writes and renews')
     .option('--without-policies', 'leave out the admission policies; the controller then refuses what can take a cluster down')
+    .option('--no-controller', 'all but the controller, for one that you run yourself (ichor controller)')
+    .option('--controller-user <name>', 'with --no-controller: the user of the API server that it runs as (default: the one who installs)')
     .option('--crds-only', 'only the resource types')
     .option('--dry-run', 'let the API server judge everything and write nothing')
     .option('--no-wait', 'do not wait until a controller is available')
@@ -50,7 +54,7 @@ export const installCommand = (shell: Shell): Command => {
   withExamples(install, shell, [
     'install --image registry.example.org/ichor:0.1.0',
     'install --image registry.example.org/ichor:0.1.0 --talos-cluster home',
-    'install --crds-only',
+    'install --no-controller',
   ])
   return works<Options & { readonly withoutPolicies?: boolean }>(install, shell, (session, _, options) =>
     options.crdsOnly ? installCrds(session, options) : installAll(session, { ...options, policies: !options.withoutPolicies }),
@@ -62,9 +66,9 @@ type Found = { readonly wanted: KubeObject; readonly type: Resource; readonly no
 
 const installAll = async (session: Session, options: Options): Promise<void> => {
   const { terminal, outside, namespace } = session
-  if (!options.image)
+  if (options.controller && !options.image)
     throw new Stop('usage', '--image is missing: there is no public image of Ichor yet', [
-      'Build it from the Dockerfile of the project, push it, and name it here. --crds-only installs the resource types alone.',
+      'Build it from the Dockerfile of the project, push it, and name it here; or run the controller yourself, with --no-controller.',
     ])
   const timeoutMs = timeoutOf(options.timeout)!
   await mustHavePolicies(session, options)
@@ -72,10 +76,11 @@ const installAll = async (session: Session, options: Options): Promise<void> => 
   const rest = (
     await outside.installed({
       namespace,
-      image: options.image,
+      controller: options.controller
+        ? { image: options.image ?? '', ...(options.replicas === undefined ? {} : { replicas: options.replicas }) }
+        : { user: options.controllerUser ?? (await whoAmI(session)) },
       policies: options.policies,
       allNamespaces: options.allNamespaces === true,
-      ...(options.replicas === undefined ? {} : { replicas: options.replicas }),
       ...(options.talosCluster === undefined ? {} : { talosCluster: options.talosCluster }),
     })
   ).map(object => ({ type: typeOf(object as never), object }))
@@ -91,7 +96,7 @@ const installAll = async (session: Session, options: Options): Promise<void> => 
   if (!space.ok) await write(session, NAMESPACE, namespaceObject(namespace))
   await installCrds(session, {})
   for (const { type, object } of rest) await write(session, type, object)
-  if (options.wait) await available(session, timeoutMs)
+  if (options.wait && options.controller) await available(session, timeoutMs)
 }
 
 const mustHavePolicies = async (session: Session, { policies }: Options): Promise<void> => {

@@ -47,7 +47,7 @@ const remove = async (session: Session, options: Options): Promise<void> => {
 /** What bears the marks of an installation in this namespace: whatever flags it was installed with. */
 const installedHere = async (session: Session): Promise<readonly Found[]> => {
   const { api, outside, namespace } = session
-  const wanted = { namespace, image: 'any', policies: true, talosCluster: 'any' }
+  const wanted = { namespace, controller: { image: 'any' }, policies: true, talosCluster: 'any' }
   const candidates = [
     ...(await outside.installed({ ...wanted, allNamespaces: false })),
     ...(await outside.installed({ ...wanted, allNamespaces: true })),
