@@ -42,7 +42,8 @@ export const REASONS = {
   ResetFailed: 'The machine was asked to reset itself and came back as it was.',
   MachineDidNotStop: 'The machine did not stop within the time allowed.',
   ClusterRewound: 'The cluster was rewound to an etcd snapshot while the operation was in it. It is not resumed.',
-  InternalError: 'A fault of Ichor itself. Only this operation was stopped; please report it with the id in the message.',
+  InternalError:
+    'A fault of Ichor itself, or a status that a hand or another version has written; the message tells which. Only this operation was stopped. Please report a fault, with the id in the message.',
 } as const satisfies Record<string, string>
 
 export type Reason = keyof typeof REASONS

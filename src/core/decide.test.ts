@@ -143,6 +143,11 @@ describe('the decision', () => {
   })
 })
 
+it('stops at a status that nobody comes to, with what to do about it', () => {
+  const strange = operation(at({ machines: [target({ step: 'warp' })] }), guarded)
+  expect(() => decided(strange)).toThrow(/there is no step warp .*another version of Ichor: cancel this one and start another/)
+})
+
 describe('before the lock', () => {
   const free = { lock: undefined }
   it('accepts, checks, and takes the lock, in this order', () => {
