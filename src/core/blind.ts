@@ -33,8 +33,10 @@ export const decideBlindly = (operation: TalosOperation, refusal: Refusal, now: 
       event: { type: 'Warning', reason: 'UnfinishedOperation', message },
     }
   }
+  // What people were told of it when it was checked stays told.
+  const { notes = [] } = status.preflight ?? {}
   const refused = ledger.refused(
-    ledger.checked(status, now, { found: {}, refusals: [refusal], notes: [] }, { override: false, underLock: false }),
+    ledger.checked(status, now, { found: {}, refusals: [refusal], notes }, { override: false, underLock: false }),
     now,
   )
   const event = { type: 'Warning', reason: 'PreflightRefused', message: refusal.message } as const

@@ -223,10 +223,10 @@ const check = (kind: Kind, operation: TalosOperation, world: World): Decision =>
   })
 }
 
-/** With the lock in hand: the checks once more, then the order is chosen and frozen. */
+/** With the lock in hand: the checks once more, then the order is chosen and frozen. What was refused after that is checked, and goes on. */
 const planning = (kind: Kind, operation: TalosOperation, world: World): Decision | undefined => {
   const { status } = operation
-  if (status.machines !== undefined) return undefined
+  if (status.machines !== undefined && (status.preflight !== undefined || ledger.openTargets(status).length > 0)) return undefined
   if (status.preflight?.underLock !== true) return check(kind, operation, world)
   return begin(stageOf(kind, operation), operation, world, {
     type: 'Normal',

@@ -384,11 +384,12 @@ export const failed = (
 
 /** A retry: the failed step starts anew, with a new clock. What was refused is checked anew. `byApply`: a standing wish, which counts once. */
 export const retried = (status: OperationStatus, now: number, byApply = false): OperationStatus => {
-  // What was planned is not checked again: its machines may be away just because the failure left them so.
+  // Where a machine has failed nothing is checked again: others may be away just because of that. What was refused is, though it was planned already.
+  const hasFailed = status.machines?.some(t => t.phase === 'Failed') ?? false
   const kept = without(status, 'failureReason', 'waiting')
   return told(
     {
-      ...(status.machines === undefined ? without(kept, 'preflight') : kept),
+      ...(hasFailed || (status.machines && status.failureReason !== 'PreflightRefused') ? kept : without(kept, 'preflight')),
       phase: status.machines === undefined ? 'Pending' : 'Running',
       lastRetry: iso(now),
       ...(byApply ? { appliedRetry: { at: iso(now), ignored: 0 } } : {}),

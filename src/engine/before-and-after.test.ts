@@ -153,6 +153,24 @@ describe('what cannot be looked at', () => {
     await story.until('it is completed', () => story.status('a').phase === 'Completed')
   })
 
+  it('a cluster that was deleted between two machines is checked again when it is there again', async () => {
+    const story = await restartStory()
+    story.restart('a')
+    await story.until('the first is opened', () => story.open('a').length > 0)
+    story.edit('a', { spec: { paused: true } })
+    await story.until('it is paused', () => story.status('a').phase === 'Paused')
+    const { checkedAt } = story.status('a').preflight ?? {}
+    story.world.store.remove(ICHOR.clusters, NAMESPACE, CLUSTER)
+    await story.until('it is refused', () => story.status('a').failureReason === 'PreflightRefused')
+    // Whatever it is that has its name now: the checks have to say again that it may be done to it.
+    registerCluster(story.world, { namespace: NAMESPACE, name: CLUSTER })
+    story.edit('a', { spec: { paused: false }, annotations: { [ANNOTATION.retry]: 'true' } })
+    await story.until('a machine is opened', () => story.open('a').length > 0)
+    expect(story.status('a').preflight).toMatchObject({ refusals: [] })
+    expect(Date.parse(story.status('a').preflight?.checkedAt ?? '')).toBeGreaterThan(Date.parse(checkedAt ?? ''))
+    await story.untilDone('a')
+  })
+
   it('a kind that throws stops only its own operation, with an id, and rests', async () => {
     const [stage] = restartKind.stages
     const [first, ...others] = stage?.steps ?? []
