@@ -65,7 +65,7 @@ export const drawPlan = (wish: Wish): Plan => {
   const families = wish.families ?? FAMILIES
   const journey = random.pick(JOURNEYS)
   const shape = drawShape(random, wish, journey)
-  const operation = drawOperation(random, wish.kind, shape, journey.to)
+  const spec = drawOperation(random, wish.kind, shape, journey.to)
   const machines = machinesOf(shape)
   const isWhole = wish.kind !== 'node'
   const horizonMs = Math.ceil((isWhole ? machines : 2) * (180_000 / shape.haste + 40_000))
@@ -81,7 +81,7 @@ export const drawPlan = (wish: Wish): Plan => {
     seed: wish.seed,
     kind: wish.kind,
     shape,
-    operations: [{ name: 'op', ...operation, ...(shape.setting ? { mayBeRefused: true } : {}) }],
+    operations: [{ name: 'op', spec }],
     strikes,
     horizonMs,
     resumes: random.chance(0.8),

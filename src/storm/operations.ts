@@ -2,10 +2,9 @@ import type { Random } from '../world/random.ts'
 import type { Draft, Shape } from './plan.ts'
 import { OTHER_SCHEMATIC, SCHEMATIC, UNKNOWN_SCHEMATIC } from './setting.ts'
 
-/** What is asked for, and whether Ichor is right to refuse it. */
-export type Wish = Pick<Draft, 'spec' | 'mayBeRefused'>
+type Spec = Draft['spec']
 
-type Draw = (random: Random, shape: Shape, to: string) => Wish
+type Draw = (random: Random, shape: Shape, to: string) => Spec
 
 /** When the invented world begins; a time to start after is told by the clock on the wall. */
 const BEGIN = Date.UTC(2026, 8, 1, 8)
@@ -70,7 +69,7 @@ const strangeImage = (random: Random, to: string): string =>
 
 const drawTalos: Draw = (random, shape, to) => {
   const plain = { version: to, ...(random.chance(0.2) ? { rebootMode: 'powercycle' } : {}) }
-  if (random.chance(0.5)) return { spec: { kind: 'talos', ...envelope(random, shape), talos: plain } }
+  if (random.chance(0.5)) return { kind: 'talos', ...envelope(random, shape), talos: plain }
   const talos = {
     ...plain,
     ...(random.chance(0.3) ? { version: strangeVersion(random, shape) } : {}),
@@ -78,7 +77,7 @@ const drawTalos: Draw = (random, shape, to) => {
     ...(random.chance(0.3) ? { image: strangeImage(random, to) } : {}),
     ...(random.chance(0.3) ? { snapshot: random.pick(['auto', 'required', 'skip']) } : {}),
   }
-  return { spec: { kind: 'talos', ...envelope(random, shape), ...seldom(random), talos }, mayBeRefused: true }
+  return { kind: 'talos', ...envelope(random, shape), ...seldom(random), talos }
 }
 
 const drawNode: Draw = (random, shape) => {
@@ -89,19 +88,16 @@ const drawNode: Draw = (random, shape) => {
   const action = random.pick(['reboot', 'reboot', 'shutdown', 'restart-service', 'reset', ...etcdActions])
   const accepted = shape.controlPlanes < 3 ? ['api-outage', 'no-fault-tolerance'] : ['no-fault-tolerance']
   return {
-    spec: {
-      kind: 'node',
-      ...envelope(random, shape),
-      ...(isOdd ? { ...seldom(random), machineSelector: undefined, acknowledge: accepted } : {}),
-      node: {
-        machine: isOdd && random.chance(0.1) ? 'nobody' : machine,
-        action,
-        ...(action === 'reboot' && random.chance(0.4) ? { mode: random.pick(['powercycle', 'force', 'default']) } : {}),
-        ...(action === 'restart-service' ? { service: isOdd ? random.pick(['kubelet', 'ext-tool', 'ext-nothing']) : 'kubelet' } : {}),
-        ...(action === 'reset' ? { rebootAfter: random.chance(0.5), wipe: random.pick(['state', 'disk']) } : {}),
-      },
+    kind: 'node',
+    ...envelope(random, shape),
+    ...(isOdd ? { ...seldom(random), machineSelector: undefined, acknowledge: accepted } : {}),
+    node: {
+      machine: isOdd && random.chance(0.1) ? 'nobody' : machine,
+      action,
+      ...(action === 'reboot' && random.chance(0.4) ? { mode: random.pick(['powercycle', 'force', 'default']) } : {}),
+      ...(action === 'restart-service' ? { service: isOdd ? random.pick(['kubelet', 'ext-tool', 'ext-nothing']) : 'kubelet' } : {}),
+      ...(action === 'reset' ? { rebootAfter: random.chance(0.5), wipe: random.pick(['state', 'disk']) } : {}),
     },
-    mayBeRefused: true,
   }
 }
 
@@ -112,7 +108,7 @@ const drawKubernetes: Draw = (random, shape) => {
   const next = `v1.${minor}.${Number(patch) + 1}`
   const version = isOdd ? random.pick([next, `v1.${Number(minor) + 1}.0`, `v1.${Number(minor) - 1}.9`, shape.kubernetes]) : next
   const kubernetes = { version, drain: random.pick(['never', 'minor', 'always']) }
-  return { spec: { kind: 'kubernetes', ...envelope(random, shape), ...(isOdd ? seldom(random) : {}), kubernetes }, mayBeRefused: isOdd }
+  return { kind: 'kubernetes', ...envelope(random, shape), ...(isOdd ? seldom(random) : {}), kubernetes }
 }
 
 /** What an operation of each kind asks for. */
@@ -121,7 +117,7 @@ const draws: Readonly<Record<string, Draw>> = { talos: drawTalos, node: drawNode
 /** The kinds that storms know how to ask for. */
 export const stormKinds: readonly string[] = Object.keys(draws)
 
-export const drawOperation = (random: Random, kind: string, shape: Shape, to: string): Wish => {
+export const drawOperation = (random: Random, kind: string, shape: Shape, to: string): Spec => {
   const draw = draws[kind]
   if (!draw) throw new Error(`storms do not know the kind ${kind} (they know: ${stormKinds.join(', ')})`)
   return draw(random, shape, to)

@@ -56,12 +56,7 @@ export type Strike = {
   readonly word?: string
 }
 
-export type Draft = {
-  readonly name: string
-  readonly spec: { readonly kind: string } & Readonly<Record<string, unknown>>
-  /** It asks for something that Ichor is right to refuse. */
-  readonly mayBeRefused?: boolean
-}
+export type Draft = { readonly name: string; readonly spec: { readonly kind: string } & Readonly<Record<string, unknown>> }
 
 /** A whole run as a value: everything that is drawn is in here, the rest follows from the seed. */
 export type Plan = {

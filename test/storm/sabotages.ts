@@ -22,7 +22,6 @@ export type Sabotage = Spoiling & {
   readonly talos?: string
   /** What is asked for; an upgrade of Talos where absent. */
   readonly spec?: Draft['spec']
-  readonly mayBeRefused?: boolean
   readonly isPlanned?: boolean
 }
 
@@ -35,7 +34,6 @@ export const planOf = ({
   controlPlanes = 3,
   talos = 'v1.13.5',
   spec = UPGRADE,
-  mayBeRefused,
   isPlanned = false,
 }: Sabotage): Plan => ({
   seed: 1,
@@ -47,7 +45,7 @@ export const planOf = ({
       { name: 'db', volume: true, graceSeconds: 10, on: [controlPlanes] },
     ],
   },
-  operations: [{ name: 'op', spec, ...(mayBeRefused ? { mayBeRefused } : {}) }],
+  operations: [{ name: 'op', spec }],
   strikes,
   horizonMs: 600_000,
   resumes: false,
@@ -448,7 +446,6 @@ export const sabotages: readonly Sabotage[] = [
     replace: `  if (Math.abs(minorSteps(a, b) ?? 0) > 9)`,
     caughtBy: 'path-is-legal',
     talos: 'v1.11.6',
-    mayBeRefused: true,
     spec: { kind: 'talos', talos: { version: 'v1.13.9' } },
   },
   {
@@ -465,8 +462,15 @@ export const sabotages: readonly Sabotage[] = [
     ],
     caughtBy: 'path-is-legal',
     talos: 'v1.13.9',
-    mayBeRefused: true,
     spec: { kind: 'talos', talos: { version: 'v1.13.5' } },
+  },
+  {
+    name: 'refuse-for-nothing',
+    file: 'src/kinds/talos/checks.ts',
+    find: `wish === 'required' && controlPlanesOf`,
+    replace: `wish !== 'skip' && controlPlanesOf`,
+    caughtBy: 'harmless-trouble-costs-time-only',
+    spec: { kind: 'talos', override: true, talos: { version: 'v1.13.9' } },
   },
   {
     name: 'do-without-the-snapshot',
@@ -475,7 +479,6 @@ export const sabotages: readonly Sabotage[] = [
     replace: ``,
     caughtBy: 'snapshot-is-told',
     spec: { kind: 'talos', talos: { version: 'v1.13.9', snapshot: 'required' } },
-    mayBeRefused: true,
   },
   {
     name: 'say-nothing-of-the-snapshot',

@@ -4,7 +4,7 @@ import { isStopped } from '../../core/ledger.ts'
 import type { Checker } from '../checker.ts'
 import { isHarmless } from '../draw.ts'
 import type { Machine } from '../../world/machine.ts'
-import type { Plan } from '../plan.ts'
+import { isExplained, isLeftOut } from './explained.ts'
 
 /** It has come to an end, or waits for somebody who is named. */
 export const hasSettled = ({ status, spec, metadata }: TalosOperation, all: readonly TalosOperation[]): boolean => {
@@ -17,37 +17,36 @@ export const hasSettled = ({ status, spec, metadata }: TalosOperation, all: read
   return holder?.spec.paused === true && holder.status.phase === 'Paused'
 }
 
-/** How it ends that what was asked for is not there, or was set up so that it can never be. */
-const REFUSED = new Set(['PreflightRefused', 'ImageNotFound', 'ServiceRestartRefused', 'DrainBlocked'])
-
-/** It asks for too much, or does not accept what it costs. */
-const mayBeRefused = ({ spec, metadata }: TalosOperation, { kind, shape, operations }: Plan): boolean =>
-  kind === 'node' ||
-  (shape.controlPlanes < 3 && !spec.acknowledge.includes('api-outage')) ||
-  operations.some(o => o.name === metadata.name && o.mayBeRefused)
+/** How often an operation boots a machine that it was done to: by its kind, or by what it does to a single one. */
+const BOOTS: Readonly<Record<string, number>> = { talos: 1, reboot: 1 }
 
 export const fairWeatherEnd: Checker = {
   name: 'harmless-trouble-costs-time-only',
   rule: 'cases',
   post: ({ stage, world, targetOf, onOperation }, object) => {
-    if (!isHarmless(stage.plan)) return
+    const { plan } = stage
+    if (!isHarmless(plan)) return
     // An operation may be gone by then, and what it did is still there.
     const done = new Set<Machine>()
     onOperation(({ after }) => {
       for (const machine of world.machines) if (after && targetOf(after, machine)?.phase === 'Completed') done.add(machine)
     })
     return () => {
-      const isRefusedRightly = stage
-        .operations()
-        .some(o => (REFUSED.has(o.status.failureReason ?? '') || o.spec.override) && mayBeRefused(o, stage.plan))
-      if (isRefusedRightly) return
-      for (const { metadata, status } of stage.operations())
-        if (status.phase !== 'Completed') object(`${metadata.name} is ${status.phase}: ${status.failureReason ?? ''} ${status.message}`)
-      if (stage.plan.kind !== 'talos') return
+      const stopped = stage.operations().filter(o => o.status.phase !== 'Completed')
+      for (const operation of stopped) {
+        const { metadata, status } = operation
+        if (!isExplained(operation, plan)) object(`${metadata.name} is ${status.phase}: ${status.failureReason ?? ''} ${status.message}`)
+      }
+      const { action } = (plan.operations[0]?.spec['node'] ?? {}) as { action?: string }
+      // A machine that ends by what was asked for is started by whoever comes by next.
+      if (action === 'shutdown' || action === 'reset') return
       for (const machine of world.machines) {
+        // Those who failed may have been sent into it once more.
+        if (stopped.some(o => targetOf(o, machine)?.phase === 'Failed')) continue
         const boots = world.journal.of('boot', machine.name).length
-        const isLeft = stage.plan.operations.some(o => o.mayBeRefused) && !done.has(machine)
-        if (boots !== (isLeft ? 0 : 1)) object(`${machine.name} was booted ${boots} times`)
+        if (boots !== (done.has(machine) ? (BOOTS[action ?? plan.kind] ?? 0) : 0)) object(`${machine.name} was booted ${boots} times`)
+        if (plan.kind === 'talos' && stopped.length === 0 && !done.has(machine) && !isLeftOut(machine.index, plan))
+          object(`all is done, and nothing was done to ${machine.name}`)
       }
     }
   },

@@ -1,16 +1,26 @@
 import { isFinished } from '../../api/phases.ts'
-import { heldOperation } from '../../core/lock-claim.ts'
+import { heldOperation, holderNamed } from '../../core/lock-claim.ts'
 import { isStopped, openTargets } from '../../core/ledger.ts'
+import { ICHOR } from '../../world/ports/home.ts'
 import type { Checker } from '../checker.ts'
 
 /** Who may take the cluster lock from whom. */
 export const lockIsNotStolen: Checker = {
   name: 'lock-is-not-stolen',
   rule: 'spec 6',
-  post: (scene, object) =>
+  post: (scene, object) => {
+    const { store } = scene.world
+    /** A control plane that joins or leaves, or a cluster: what was deleted cannot give the lock back. Without a UID nobody can say that it is gone. */
+    const isGone = (identity: string, uid: string): boolean =>
+      holderNamed(identity) !== undefined &&
+      uid !== '' &&
+      ![ICHOR.machines, ICHOR.clusters].some(resource => store.list(resource).items.some(o => o.metadata.uid === uid))
     scene.onLock((before, after, isByHand) => {
       if (isByHand || before.holder === '' || (before.holder === after.holder && before.uid === after.uid)) return
-      if (!heldOperation(before.holder)) return object(`${after.holder || 'nobody'} has the lock that ${before.holder}, no operation, held`)
+      if (!heldOperation(before.holder)) {
+        if (!isGone(before.holder, before.uid)) object(`${after.holder || 'nobody'} has the lock that ${before.holder}, no operation, held`)
+        return
+      }
       const holder = scene.stage.operations().find(o => o.metadata.uid === before.uid)
       if (!holder || isFinished(holder.status.phase)) return
       if (openTargets(holder.status).length > 0)
@@ -18,5 +28,6 @@ export const lockIsNotStolen: Checker = {
       else if (after.holder !== '' && holder.spec.paused)
         object(`${before.holder} is paused by its operator, and ${after.holder} took its lock`)
       else if (after.holder !== '' && !isStopped(holder.status)) object(`${before.holder} runs, and ${after.holder} took its lock`)
-    }),
+    })
+  },
 }

@@ -7,26 +7,33 @@ import type { Checker } from '../checker.ts'
 const minorOf = (version: string): number => Number(/^v1\.(\d+)\./.exec(version)?.[1])
 const numberOf = (version: string): number => Number(/^v1\.\d+\.(\d+)$/.exec(version)?.[1])
 
+export const minorSteps = (from: string, to: string): number => minorOf(to) - minorOf(from)
+
+export const isBack = (from: string, to: string): boolean =>
+  minorSteps(from, to) < 0 || (minorSteps(from, to) === 0 && numberOf(to) < numberOf(from))
+
 /** The Kubernetes minors that a Talos minor supports: six in a row, the highest of which came with it. */
-const supports = (talos: number, kubernetes: number): boolean => kubernetes <= talos + 23 && kubernetes >= talos + 18
+export const supports = (talos: string, kubernetes: string): boolean =>
+  minorOf(kubernetes) <= minorOf(talos) + 23 && minorOf(kubernetes) >= minorOf(talos) + 18
+
+/** Of the minors of Talos that exist. */
+export const isKnown = (talos: string): boolean => minorOf(talos) >= 9 && minorOf(talos) <= 14
 
 export const pathIsLegal: Checker = {
   name: 'path-is-legal',
   rule: 'I10',
   kinds: ['talos'],
   post: (scene, object) => {
-    const kubernetes = minorOf(scene.stage.plan.shape.kubernetes)
+    const { kubernetes } = scene.stage.plan.shape
     scene.onAct(({ what, machine }) => {
       if (what !== 'install-began' && what !== 'upgrade-requested') return
       const operation = scene.openOn(machine)?.operation
       if (!operation || operation.spec.override) return
       const from = runningSlot(machine.disk).version
       const { version: to } = operation.spec['talos'] as { version: string }
-      const step = minorOf(to) - minorOf(from)
-      if (step < 0 || (step === 0 && numberOf(to) < numberOf(from))) object(`${machine.name} is taken back from ${from} to ${to}`)
-      if (step > 1) object(`${machine.name} is brought from ${from} to ${to}, past a minor`)
-      if (!supports(minorOf(to), kubernetes))
-        object(`${machine.name} is brought to ${to}, which does not support Kubernetes 1.${kubernetes}`)
+      if (isBack(from, to)) object(`${machine.name} is taken back from ${from} to ${to}`)
+      if (minorSteps(from, to) > 1) object(`${machine.name} is brought from ${from} to ${to}, past a minor`)
+      if (!supports(to, kubernetes)) object(`${machine.name} is brought to ${to}, which does not support Kubernetes ${kubernetes}`)
     })
   },
 }

@@ -1,0 +1,117 @@
+import type { TalosOperation } from '../../api/talos-operation.ts'
+import { ANNOTATION } from '../../api/names.ts'
+import { RELEASE_NAMES } from '../../world/releases.ts'
+import type { Draft, Plan, Shape } from '../plan.ts'
+import type { Setting } from '../setting.ts'
+import { isBack, isKnown, minorSteps, supports } from './path.ts'
+
+/** Which endings but the one that was asked for are right, by what was asked for and of whom. */
+
+type Asked = {
+  readonly spec: Draft['spec'] & {
+    readonly machineSelector?: object
+    readonly acknowledge?: readonly string[]
+    readonly override?: boolean
+  }
+  readonly talos: { readonly version?: string; readonly schematic?: string; readonly image?: string; readonly snapshot?: string }
+  readonly node: { readonly machine?: string; readonly action?: string; readonly mode?: string; readonly service?: string }
+  readonly kubernetes: { readonly version?: string }
+  readonly shape: Shape
+  readonly setting: Setting
+}
+type Explains = (asked: Asked) => boolean
+
+const isOnControlPlane = ({ node }: Asked): boolean => node.machine?.startsWith('cp-') === true
+const accepts = ({ spec }: Asked, what: string): boolean => spec.acknowledge?.includes(what) === true
+const isContainer: Explains = ({ setting }) => setting.platform === 'container'
+const hasCilium: Explains = ({ setting }) => setting.cilium !== undefined
+const namesImage: Explains = ({ talos, setting }) => talos.image !== undefined || setting.image !== undefined
+const namesSchematic: Explains = ({ talos, setting }) => talos.schematic !== undefined || setting.extensions !== undefined
+/** etcd has more than it may have. */
+const isFull: Explains = ({ setting }) => setting.quota !== undefined
+const isTooFar: Explains = ({ talos: { version }, shape }) => version !== undefined && Math.abs(minorSteps(shape.talos, version)) > 1
+/** Installers have a last word of their own about the version that runs. */
+const isForcedUpon: Explains = asked =>
+  asked.spec.override === true && (isTooFar(asked) || isBack(asked.shape.talos, asked.talos.version ?? asked.shape.talos))
+const isReset = ({ node }: Asked): boolean => node.action === 'reset'
+
+/** The rules of the checks. */
+const RULES: Readonly<Record<string, Explains>> = {
+  ApiOutage: asked => asked.shape.controlPlanes < 2 && !accepts(asked, 'api-outage'),
+  CiliumKubernetes: hasCilium,
+  CiliumKernel: hasCilium,
+  CiliumTalos: hasCilium,
+  ContainerMode: isContainer,
+  DowngradeRefused: ({ talos, kubernetes, shape }) =>
+    isBack(shape.talos, talos.version ?? shape.talos) || isBack(shape.kubernetes, kubernetes.version ?? shape.kubernetes),
+  EtcdAlarm: isFull,
+  EtcdStep: isTooFar,
+  EtcdUnhealthy: isFull,
+  HeldControlPlane: ({ shape, setting }) =>
+    setting.marks?.some(m => m.machine < shape.controlPlanes && (m.annotations?.[ANNOTATION.upgradeHold] ?? 'false') !== 'false') === true,
+  ImageInvalid: asked => namesImage(asked) || asked.setting.factory === 'not a host',
+  ImageVersionMismatch: namesImage,
+  KubernetesSkew: ({ talos: { version }, shape }) => version !== undefined && !supports(version, shape.kubernetes),
+  LastControlPlane: asked => isReset(asked) && isOnControlPlane(asked) && asked.shape.controlPlanes === 1,
+  ModeUnsupported: ({ node, shape }) => node.mode === 'force' && minorSteps('v1.12.0', shape.talos) < 0,
+  NoMachines: ({ spec }) => spec.machineSelector !== undefined,
+  NotAControlPlane: asked => !isOnControlPlane(asked),
+  OnlyMember: ({ shape }) => shape.controlPlanes === 1,
+  PlatformMismatch: asked => namesImage(asked) || asked.setting.platform !== undefined,
+  QuorumWouldBeLost: asked =>
+    asked.shape.controlPlanes < 3
+      ? !accepts(asked, 'api-outage') || (isReset(asked) && !accepts(asked, 'no-fault-tolerance'))
+      : isReset(asked) && asked.shape.controlPlanes < 4 && !accepts(asked, 'no-fault-tolerance'),
+  SchematicMismatch: asked => namesImage(asked) || namesSchematic(asked),
+  SecureBootMismatch: namesImage,
+  SnapshotStorage: ({ talos }) => talos.snapshot === 'required',
+  TalosSkew: asked => isTooFar(asked) || !supports(asked.shape.talos, asked.kubernetes.version ?? asked.shape.kubernetes),
+  TalosUnknown: ({ talos: { version } }) => version !== undefined && !isKnown(version),
+  TwoControlPlanes: ({ talos: { version }, shape }) => shape.controlPlanes === 2 && version !== undefined && isBack('v1.13.0', version),
+  UnknownMachine: ({ node }) => node.machine === 'nobody',
+  UnknownService: ({ node, setting }) => node.service === 'ext-nothing' || (node.service === 'ext-tool' && !setting.service),
+  WholeCluster: ({ spec }) => spec.machineSelector !== undefined,
+}
+
+/** The reasons for which an operation stops that the checks let pass. */
+const REASONS: Readonly<Record<string, Explains>> = {
+  // Whether pods can go is seen only once they are asked to, and whether there is an image once it is pulled.
+  DrainBlocked: ({ setting, shape }) => setting.twoBudgets === true || (setting.storage === true && shape.workers < 2),
+  ImageNotFound: asked =>
+    namesImage(asked) ||
+    namesSchematic(asked) ||
+    asked.setting.factory !== undefined ||
+    (asked.talos.version !== undefined && !RELEASE_NAMES.includes(asked.talos.version)),
+  // Talos in a container ends when it is reset, and is what it was when it is started again.
+  ResetFailed: isContainer,
+  BootedOldVersion: isForcedUpon,
+  InstallFailed: isForcedUpon,
+}
+
+/** That it ended as it did is right: all that was said against it is explained by the plan. */
+export const isExplained = ({ metadata, status }: TalosOperation, { operations, shape }: Plan): boolean => {
+  const spec = operations.find(o => o.name === metadata.name)?.spec
+  if (!spec) return false
+  const block = (name: string): object => (spec[name] ?? {}) as object
+  const asked: Asked = {
+    spec,
+    talos: block('talos'),
+    node: block('node'),
+    kubernetes: block('kubernetes'),
+    shape,
+    setting: shape.setting ?? {},
+  }
+  if (status.failureReason !== 'PreflightRefused') return REASONS[status.failureReason ?? '']?.(asked) === true
+  return status.preflight?.refusals?.every(({ rule }) => RULES[rule]?.(asked) === true) === true
+}
+
+/** Nothing had to be done to a machine, or nothing was to be. */
+export const isLeftOut = (index: number, { operations, shape: { setting = {}, talos } }: Plan): boolean => {
+  const isHeld = setting.marks?.some(m => m.machine === index && (m.annotations?.[ANNOTATION.upgradeHold] ?? 'false') !== 'false')
+  return (
+    isHeld === true ||
+    operations.some(
+      ({ spec }) => spec['machineSelector'] !== undefined || (spec['talos'] as { version?: string } | undefined)?.version === talos,
+    )
+  )
+}
