@@ -44,6 +44,9 @@ describe('completion', () => {
     expect(await asked(world, 'machine', 'hold', 'wk')).toEqual(['wk-1', 'wk-2'])
     expect(await asked(world, 'upgrade', 'talos', 'v1.13.9', '--cluster', 'l')).toEqual(['lab'])
     expect(await asked(world, 'lock', '')).toEqual(['release', 'home', 'lab'])
+    for (const name of ['ichor-system', 'other']) world.put('namespaces', { metadata: { name, namespace: '' } })
+    expect(await asked(world, 'operation', 'list', '-n', '')).toEqual(['ichor-system', 'other'])
+    expect(await asked(world, '--namespace', 'o')).toEqual(['other'])
   })
 
   it('knows flags, those of the kinds and those of every command, and what they can be', async () => {

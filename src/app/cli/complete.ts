@@ -1,7 +1,7 @@
 import type { Command, Option } from 'commander'
 import type { Resource } from '../../adapters/kube/resource.ts'
 import { namedBy } from './commands/command.ts'
-import { CLUSTER, MACHINE, OPERATION } from './resource-types.ts'
+import { CLUSTER, MACHINE, NAMESPACE, OPERATION } from './resource-types.ts'
 
 /** What may stand there, and what it is. */
 export type Candidate = { readonly word: string; readonly about: string }
@@ -37,7 +37,7 @@ export const complete = async (root: Command, words: readonly string[], names: N
 
 /** What an argument or a flag of that name takes the name of. */
 const typeOf = (name: string): Resource | undefined =>
-  ({ cluster: CLUSTER, confirm: CLUSTER, machine: MACHINE, operation: OPERATION })[name]
+  ({ cluster: CLUSTER, confirm: CLUSTER, machine: MACHINE, namespace: NAMESPACE, operation: OPERATION })[name]
 
 type Walked = {
   readonly command: Command

@@ -2,6 +2,7 @@ import { Argument, Command } from 'commander'
 import type { Resource } from '../../../adapters/kube/resource.ts'
 import { complete, type Names } from '../complete.ts'
 import { COMPLETION_SCRIPTS } from '../completion-scripts.ts'
+import { NAMESPACE } from '../resource-types.ts'
 import { openSession } from '../session.ts'
 import type { Shell } from './command.ts'
 import { group, withExamples } from './command.ts'
@@ -34,7 +35,7 @@ export const completeCommand = ({ outside, leave }: Shell): Command => {
 
   async function namesOf(type: Resource, options: Readonly<Record<string, string>>): Promise<readonly string[]> {
     const { api, namespace } = await openSession(outside, options)
-    const table = await api.table(type, namespace)
+    const table = await api.table(type, type === NAMESPACE ? undefined : namespace)
     return table.ok ? table.value.rows.map(({ object }) => object.metadata.name) : []
   }
 }
