@@ -12,7 +12,7 @@ import { claim, isConfirmed } from './lock-claim.ts'
 import { begin, outsideWindow, rollingOut } from './rolling-out.ts'
 import { deedsAfter } from './repeated.ts'
 import { unsound, withoutFuture } from './sound.ts'
-import { stageOf } from './stages.ts'
+import { stageOf, stagesOf } from './stages.ts'
 import type { World } from './world.ts'
 
 /**
@@ -228,9 +228,12 @@ const planning = (kind: Kind, operation: TalosOperation, world: World): Decision
   const { status } = operation
   if (status.machines !== undefined && (status.preflight !== undefined || ledger.openTargets(status).length > 0)) return undefined
   if (status.preflight?.underLock !== true) return check(kind, operation, world)
+  const [first, ...others] = stagesOf(kind, operation)
+  // What else the kind can do, a reset among it, would frighten whoever reads of a reboot.
+  const what = others.length === 0 && kind.stages.length > 1 ? first?.summary : kind.summary
   return begin(stageOf(kind, operation), operation, world, {
     type: 'Normal',
     reason: 'Started',
-    message: `${kind.summary} Checks passed and the cluster lock is held.`,
+    message: `${what} Checks passed and the cluster lock is held.`,
   })
 }

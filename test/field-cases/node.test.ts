@@ -121,6 +121,11 @@ describe('reboot', () => {
     const { run, end } = await playWithDeaths({ spec: node('reboot', 'cp-2') }, 6)
     expect(end.phase).toBe('Completed')
     expect(run.world.journal.of('reboot-requested')).toHaveLength(1)
+    // Not of what else the kind can do.
+    const started = run.events('up').filter(event => event.startsWith('Started: '))
+    expect(started).toEqual([
+      'Started: The machine is set aside, rebooted and looked at until it is back. Checks passed and the cluster lock is held.',
+    ])
   })
 
   it('by somebody else, while it is drained, is the reboot that was asked for', async () => {
