@@ -62,7 +62,8 @@ const drawShape = (random: Random, wish: Wish, journey: (typeof JOURNEYS)[number
 /** A run, drawn wholly from its seed. The numbers come from a generator apart from the world's. */
 export const drawPlan = (wish: Wish): Plan => {
   const random = createRandom(wish.seed + 7 * 2 ** 32)
-  const families = wish.families ?? FAMILIES
+  // What happens to configurations matters to those alone who write them.
+  const families = wish.families ?? FAMILIES.filter(family => family !== 'configuration' || wish.kind === 'config')
   const journey = random.pick(JOURNEYS)
   const shape = drawShape(random, wish, journey)
   const spec = drawOperation(random, wish.kind, shape, journey.to)

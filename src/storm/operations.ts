@@ -111,8 +111,49 @@ const drawKubernetes: Draw = (random, shape) => {
   return { kind: 'kubernetes', ...envelope(random, shape), ...(isOdd ? seldom(random) : {}), kubernetes }
 }
 
+/** What one of the patches adds to a list, so that it shows how often it was applied. */
+export const ADDED = 'patched.example.com'
+
+export const PATCHES = {
+  adds: `machine:\n  certSANs:\n    - ${ADDED}\n`,
+  sets: 'machine:\n  sysctls:\n    net.core.somaxconn: "65535"\n',
+  kubelet: 'machine:\n  kubelet:\n    extraArgs:\n      v: "4"\n',
+  document: 'apiVersion: v1alpha1\nkind: ExtensionServiceConfig\nname: tool\nenvironment:\n  - LEVEL=debug\n',
+  operations: '- op: add\n  path: /machine/install/wipe\n  value: true\n',
+  nothing: 'machine:\n  install:\n    disk: /dev/sda\n',
+  onBoot: 'machine:\n  env:\n    LEVEL: debug\n',
+} as const
+/** Those that are refused, or that a machine is not well with. */
+export const STRANGE_PATCHES = {
+  cutsOff:
+    'machine:\n  network:\n    interfaces:\n      - interface: eth0\n        routes:\n          - network: 0.0.0.0/0\n            gateway: 192.0.2.1\n',
+  typo: 'machine:\n  sysctl:\n    net.core.somaxconn: "65535"\n',
+  secret: 'cluster:\n  secret: bm90aGluZw==\n',
+  gone: 'machine:\n  nodeLabels:\n    $patch: delete\n',
+  trap: 'machine:\n  files:\n    - path: /var/x\n      permissions: 0644\n      op: create\n      content: x\n',
+  noYaml: 'machine: {',
+} as const
+
+const drawConfig: Draw = (random, shape) => {
+  const isOdd = random.chance(0.35)
+  const mode = random.pick(['try', 'try', 'no-reboot', 'staged', 'reboot'])
+  const usual = random.pick(['adds', 'adds', 'sets', 'kubelet', 'document', 'operations'] as const)
+  const patches = [PATCHES[usual], ...(random.chance(0.3) && usual !== 'operations' && usual !== 'document' ? [PATCHES.sets] : [])]
+  const sources = patches.map(inline => ({ inline }))
+  if (!isOdd) return { kind: 'config', ...envelope(random, shape), config: { mode, patches: sources } }
+  const strange = random.pick(Object.values({ ...STRANGE_PATCHES, onBoot: PATCHES.onBoot, nothing: PATCHES.nothing }))
+  const odd = random.chance(0.8) ? { inline: strange } : { secretKeyRef: { name: 'nobody', key: 'patch' } }
+  const safe = strange === STRANGE_PATCHES.cutsOff ? 'try' : mode
+  return {
+    kind: 'config',
+    ...envelope(random, shape),
+    ...seldom(random),
+    config: { mode: safe, patches: random.chance(0.8) ? [odd] : sources },
+  }
+}
+
 /** What an operation of each kind asks for. */
-const draws: Readonly<Record<string, Draw>> = { talos: drawTalos, node: drawNode, kubernetes: drawKubernetes }
+const draws: Readonly<Record<string, Draw>> = { talos: drawTalos, node: drawNode, kubernetes: drawKubernetes, config: drawConfig }
 
 /** The kinds that storms know how to ask for. */
 export const stormKinds: readonly string[] = Object.keys(draws)

@@ -22,6 +22,7 @@ export const FAMILIES = [
   'people',
   'gitops',
   'access',
+  'configuration',
 ] as const
 export type Family = (typeof FAMILIES)[number]
 

@@ -58,6 +58,7 @@ const ACTS: Readonly<Record<string, string>> = {
   reset: 'reset-requested',
   restartService: 'service-restart',
   defragment: 'etcd-defragmented',
+  applyConfiguration: 'config-applied',
 }
 const WORDS = new Map(Object.entries(ACTS).map(([call, word]) => [word, call]))
 

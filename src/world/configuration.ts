@@ -66,10 +66,15 @@ export const tryConfig = (site: Site, machine: Machine, text: string, forMs: num
   told(site, machine, before)
 }
 
-/** What a machine does with a configuration that it was given for good, for its next boot, or for a while. */
-export const takeConfig = (site: Site, machine: Machine, mode: ApplyMode, text: string, forMs: number): void => {
+const DEFAULT_TRY_MS = 60_000
+
+/**
+ * What a machine does with a configuration that it was given for good, for its next boot, or for a while. How long that is, is told by who gives it, in
+ * time that is not scaled; else it is as long as Talos itself would have it.
+ */
+export const takeConfig = (site: Site, machine: Machine, mode: ApplyMode, text: string, forMs?: number): void => {
   if (mode === 'no-reboot') setConfig(site, machine, text)
-  else if (mode === 'try') tryConfig(site, machine, text, site.durations.fixed(forMs))
+  else if (mode === 'try') tryConfig(site, machine, text, forMs ?? site.durations.fixed(DEFAULT_TRY_MS))
   else stageConfig(site, machine, text)
   site.journal.write(machine.name, 'config-applied', { 'no-reboot': '', staged: 'staged', try: 'tried' }[mode])
 }

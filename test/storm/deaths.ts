@@ -1,6 +1,7 @@
 // The controller dies at each call that changes something, before or after its effect, one death in each run: of every kind, and of every action of
 // kind node. Between two of these calls nothing has happened, so a death there is the death after the one before.
 import type { PortCall } from '../../src/world/calls.ts'
+import { ADDED } from '../../src/storm/operations.ts'
 import { judge } from '../../src/storm/judge.ts'
 import type { Plan } from '../../src/storm/plan.ts'
 import { playPlan } from '../../src/storm/storm.ts'
@@ -19,6 +20,12 @@ export const cases: Readonly<Record<string, Case>> = {
   'talos, the installer by itself': { spec: { kind: 'talos', talos: { version: 'v1.13.9' } } },
   'talos, below 1.13': { talos: 'v1.12.5', kubernetes: 'v1.35.1', spec: { kind: 'talos', talos: { version: 'v1.12.9' } } },
   kubernetes: { kubernetes: 'v1.35.4', spec: { kind: 'kubernetes', kubernetes: { version: 'v1.36.2', drain: 'minor' } } },
+  ...Object.fromEntries(
+    ['try', 'no-reboot', 'staged', 'reboot'].map(mode => [
+      `config, ${mode}`,
+      { spec: { kind: 'config', config: { mode, patches: [{ inline: `machine:\n  certSANs:\n    - ${ADDED}\n` }] } } },
+    ]),
+  ),
   'node reboot, a worker': { spec: node('reboot', 'wk-1') },
   'node reboot, a control plane': { members: 3, spec: node('reboot', 'cp-2') },
   'node shutdown': { spec: node('shutdown', 'wk-1') },

@@ -1,3 +1,4 @@
+import { ADDED } from '../../src/storm/operations.ts'
 import type { Draft, Plan, Strike } from '../../src/storm/plan.ts'
 
 type Spoiling = {
@@ -24,6 +25,11 @@ export type Sabotage = Spoiling & {
   readonly spec?: Draft['spec']
   readonly isPlanned?: boolean
 }
+
+const rollout = (mode: string): Draft['spec'] => ({
+  kind: 'config',
+  config: { mode, patches: [{ inline: `machine:\n  certSANs:\n    - ${ADDED}\n` }] },
+})
 
 const UPGRADE: Draft['spec'] = { kind: 'talos', talos: { version: 'v1.13.9' } }
 
@@ -549,5 +555,63 @@ export const sabotages: readonly Sabotage[] = [
     also: [{ file: 'src/kinds/kubernetes/manifests.ts', find: 'if (left.length > 0) return', replace: 'if (left.length > 99) return' }],
     caughtBy: 'all-have-the-version',
     spec: { kind: 'kubernetes', kubernetes: { version: 'v1.36.3' } },
+  },
+  {
+    name: 'patch-until-the-deadline',
+    file: 'src/kinds/config/apply.ts',
+    find: "done: view => hasIt(view, 'the patched configuration is not applied yet')",
+    replace: "done: () => no('the patched configuration is not applied yet')",
+    also: [
+      {
+        file: 'src/kinds/config/apply.ts',
+        find: 'both(isThere ? YES : isAsComputed(view), () =>',
+        replace: 'both(YES, () =>',
+      },
+      { file: 'src/kinds/config/apply.ts', find: "return held === 'other' ? changedByOthers(view) : YES", replace: 'return YES' },
+    ],
+    caughtBy: 'patched-once',
+    isAlone: true,
+    spec: rollout('no-reboot'),
+  },
+  {
+    name: 'record-another-hash',
+    file: 'src/kinds/config/rollout.ts',
+    find: 'computed: sha256(wish.to)',
+    replace: 'computed: sha256(`${wish.to} `)',
+    also: [
+      {
+        file: 'src/kinds/config/rollout.ts',
+        find: 'sha256(wish.to) !== recorded(view).computed',
+        replace: 'recorded(view).computed === undefined',
+      },
+      { file: 'src/kinds/config/apply.ts', find: 'both(isThere ? YES : isAsComputed(view), () =>', replace: 'both(YES, () =>' },
+    ],
+    caughtBy: 'configuration-as-computed',
+    spec: rollout('no-reboot'),
+  },
+  {
+    name: 'everybody-at-once',
+    file: 'src/kinds/config/rollout.ts',
+    find: "if (canary && canary.phase !== 'Completed') return wait(`${displayName(canary)} goes first, alone`)",
+    replace: "if (canary && canary.phase !== 'Completed' && isControlPlane(view)) return YES",
+    caughtBy: 'canary-first',
+    isAlone: true,
+    spec: rollout('no-reboot'),
+  },
+  {
+    name: 'show-only-the-next',
+    file: 'src/kinds/config/checks.ts',
+    find: 'return [...known, ...shown]',
+    replace: 'return shown.length < 0 ? shown : known',
+    caughtBy: 'shown-before-the-first-write',
+    spec: rollout('no-reboot'),
+  },
+  {
+    name: 'applied-when-asked',
+    file: 'src/kinds/config/apply.ts',
+    find: "done: view => hasIt(view, 'the patched configuration is not applied yet')",
+    replace: 'done: () => YES',
+    caughtBy: 'done-has-the-configuration',
+    spec: rollout('no-reboot'),
   },
 ]

@@ -17,9 +17,7 @@ import { configNeeds, heldNow, isRepeatable, recorded, runsNow, short, wishFor }
 /** Its network may come anew with it. */
 const WRITE_MS = 10 * 60_000
 
-/** For how long Talos is asked to keep a configuration on trial. */
-export const TRY_MS = 3 * 60_000
-/** The same by the pace of the waits that are ours. */
+/** For how long Talos is asked to keep a configuration on trial: three minutes, by the pace of the waits that are ours. */
 const tryMs = ({ world }: View): number => 9 * world.timing.etcdStableMs
 
 /** Steps before which nothing of ours can be in a configuration. */
@@ -99,7 +97,7 @@ const writing = ({ name, summary, mode, says, done, isThere = false }: Writing):
       const address = addressOf(view)
       const change = changeOf(view, isThere)
       if (!change.ok) return change
-      const applied = await talos.applyConfiguration(address, { ...change.value, mode, ...(mode === 'try' ? { tryMs: TRY_MS } : {}) })
+      const applied = await talos.applyConfiguration(address, { ...change.value, mode, ...(mode === 'try' ? { tryMs: tryMs(view) } : {}) })
       if (!applied.ok) return applied
       const back = await talos.configuration(address)
       if (!back.ok) return { ok: true, value: { receipt: 'accepted, not read back' } }

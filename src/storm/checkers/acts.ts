@@ -113,6 +113,7 @@ const FENCED = new Set([
   'leaveEtcd',
   'removeMember',
   'disarmAlarms',
+  'applyConfiguration',
 ])
 /** How long after its last look a holder may not know that it is none any more: shorter than the leaders' lease. */
 const BLIND_MS = 12_000

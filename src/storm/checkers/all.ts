@@ -21,6 +21,7 @@ import {
   outageIsAcknowledged,
 } from './control-planes.ts'
 import { allHaveTheVersion, nothingIsNewer, oneComponentAway } from './components.ts'
+import { asComputed, canaryFirst, doneHasIt, patchedOnce, shownFirst } from './configuration.ts'
 import { fairWeatherEnd, lockIsFree } from './end.ts'
 import { lockIsNotStolen } from './lock.ts'
 import { waitsForNoEvent } from './looks.ts'
@@ -76,6 +77,11 @@ export const checkers: readonly Checker[] = [
   nothingIsNewer,
   oneComponentAway,
   allHaveTheVersion,
+  asComputed,
+  patchedOnce,
+  canaryFirst,
+  shownFirst,
+  doneHasIt,
   pathIsLegal,
   snapshotIsTold,
   waitsForNoEvent,

@@ -17,7 +17,7 @@ export const hasSettled = ({ status, spec, metadata }: TalosOperation, all: read
   return holder?.spec.paused === true && holder.status.phase === 'Paused'
 }
 
-/** How often an operation boots a machine that it was done to: by its kind, or by what it does to a single one. */
+/** How often an operation boots a machine that it was done to: by its kind, its mode, or by what it does to a single one. */
 const BOOTS: Readonly<Record<string, number>> = { talos: 1, reboot: 1 }
 
 export const fairWeatherEnd: Checker = {
@@ -38,13 +38,15 @@ export const fairWeatherEnd: Checker = {
         if (!isExplained(operation, plan)) object(`${metadata.name} is ${status.phase}: ${status.failureReason ?? ''} ${status.message}`)
       }
       const { action } = (plan.operations[0]?.spec['node'] ?? {}) as { action?: string }
+      const { mode } = (plan.operations[0]?.spec['config'] ?? {}) as { mode?: string }
       // A machine that ends by what was asked for is started by whoever comes by next.
       if (action === 'shutdown' || action === 'reset') return
       for (const machine of world.machines) {
         // Those who failed may have been sent into it once more.
         if (stopped.some(o => targetOf(o, machine)?.phase === 'Failed')) continue
         const boots = world.journal.of('boot', machine.name).length
-        if (boots !== (done.has(machine) ? (BOOTS[action ?? plan.kind] ?? 0) : 0)) object(`${machine.name} was booted ${boots} times`)
+        if (boots !== (done.has(machine) ? (BOOTS[action ?? mode ?? plan.kind] ?? 0) : 0))
+          object(`${machine.name} was booted ${boots} times`)
         if (plan.kind === 'talos' && stopped.length === 0 && !done.has(machine) && !isLeftOut(machine.index, plan))
           object(`all is done, and nothing was done to ${machine.name}`)
       }

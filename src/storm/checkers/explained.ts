@@ -1,6 +1,7 @@
 import type { TalosOperation } from '../../api/talos-operation.ts'
 import { ANNOTATION } from '../../api/names.ts'
 import { RELEASE_NAMES } from '../../world/releases.ts'
+import { PATCHES, STRANGE_PATCHES } from '../operations.ts'
 import type { Draft, Plan, Shape } from '../plan.ts'
 import type { Setting } from '../setting.ts'
 import { isBack, isKnown, minorSteps, supports } from './path.ts'
@@ -16,6 +17,7 @@ type Asked = {
   readonly talos: { readonly version?: string; readonly schematic?: string; readonly image?: string; readonly snapshot?: string }
   readonly node: { readonly machine?: string; readonly action?: string; readonly mode?: string; readonly service?: string }
   readonly kubernetes: { readonly version?: string }
+  readonly config: { readonly mode?: string; readonly patches?: readonly { readonly inline?: string; readonly secretKeyRef?: object }[] }
   readonly shape: Shape
   readonly setting: Setting
 }
@@ -34,6 +36,11 @@ const isTooFar: Explains = ({ talos: { version }, shape }) => version !== undefi
 const isForcedUpon: Explains = asked =>
   asked.spec.override === true && (isTooFar(asked) || isBack(asked.shape.talos, asked.talos.version ?? asked.shape.talos))
 const isReset = ({ node }: Asked): boolean => node.action === 'reset'
+
+const isPatchedBy =
+  (...patches: readonly string[]): Explains =>
+  ({ config }) =>
+    config.patches?.some(({ inline = '' }) => patches.includes(inline)) === true
 
 /** The rules of the checks. */
 const RULES: Readonly<Record<string, Explains>> = {
@@ -57,17 +64,24 @@ const RULES: Readonly<Record<string, Explains>> = {
   NoMachines: ({ spec }) => spec.machineSelector !== undefined,
   NotAControlPlane: asked => !isOnControlPlane(asked),
   OnlyMember: ({ shape }) => shape.controlPlanes === 1,
+  PatchAmbiguous: isPatchedBy(STRANGE_PATCHES.trap),
+  PatchForbidden: isPatchedBy(STRANGE_PATCHES.secret),
+  PatchInvalid: isPatchedBy(STRANGE_PATCHES.noYaml),
+  PatchMatchesNothing: isPatchedBy(STRANGE_PATCHES.gone),
+  PatchMissing: ({ config }) => config.patches?.some(({ secretKeyRef }) => secretKeyRef !== undefined) === true,
   PlatformMismatch: asked => namesImage(asked) || asked.setting.platform !== undefined,
   QuorumWouldBeLost: asked =>
     asked.shape.controlPlanes < 3
       ? !accepts(asked, 'api-outage') || (isReset(asked) && !accepts(asked, 'no-fault-tolerance'))
       : isReset(asked) && asked.shape.controlPlanes < 4 && !accepts(asked, 'no-fault-tolerance'),
+  RebootNeeded: asked => isPatchedBy(PATCHES.onBoot)(asked) && ['try', 'no-reboot'].includes(asked.config.mode ?? ''),
   SchematicMismatch: asked => namesImage(asked) || namesSchematic(asked),
   SecureBootMismatch: namesImage,
   SnapshotStorage: ({ talos }) => talos.snapshot === 'required',
   TalosSkew: asked => isTooFar(asked) || !supports(asked.shape.talos, asked.kubernetes.version ?? asked.shape.kubernetes),
   TalosUnknown: ({ talos: { version } }) => version !== undefined && !isKnown(version),
   TwoControlPlanes: ({ talos: { version }, shape }) => shape.controlPlanes === 2 && version !== undefined && isBack('v1.13.0', version),
+  UnknownField: isPatchedBy(STRANGE_PATCHES.typo),
   UnknownMachine: ({ node }) => node.machine === 'nobody',
   UnknownService: ({ node, setting }) => node.service === 'ext-nothing' || (node.service === 'ext-tool' && !setting.service),
   WholeCluster: ({ spec }) => spec.machineSelector !== undefined,
@@ -84,6 +98,7 @@ const REASONS: Readonly<Record<string, Explains>> = {
     (asked.talos.version !== undefined && !RELEASE_NAMES.includes(asked.talos.version)),
   // Talos in a container ends when it is reset, and is what it was when it is started again.
   ResetFailed: isContainer,
+  ConfigRejected: isPatchedBy(STRANGE_PATCHES.cutsOff),
   BootedOldVersion: isForcedUpon,
   InstallFailed: isForcedUpon,
 }
@@ -98,6 +113,7 @@ export const isExplained = ({ metadata, status }: TalosOperation, { operations, 
     talos: block('talos'),
     node: block('node'),
     kubernetes: block('kubernetes'),
+    config: block('config'),
     shape,
     setting: shape.setting ?? {},
   }

@@ -43,6 +43,7 @@ const snapshotFor = ({ spec }: TalosOperation): 'auto' | 'required' | undefined 
   const { snapshot = 'auto' } = (spec['talos'] ?? {}) as { snapshot?: 'auto' | 'required' | 'skip' }
   const { action } = (spec['node'] ?? {}) as { action?: string }
   if (spec.kind === 'node') return action === 'reset' ? 'auto' : undefined
+  if (spec.kind !== 'talos') return undefined
   return snapshot === 'skip' ? undefined : snapshot
 }
 

@@ -1,6 +1,7 @@
 import type { Family, Trouble } from '../plan.ts'
 import type { Stage } from '../stage.ts'
 import { access } from './access.ts'
+import { configuration } from './configuration.ts'
 import { apiAway, apiErrors, stale, watch } from './kubernetes.ts'
 import { address, dead, etcd, installer, locked, reboot, slow } from './machines.ts'
 import { gitops, people } from './people.ts'
@@ -25,4 +26,5 @@ export const troubles: Readonly<Record<Family, Trouble<Stage>>> = {
   people,
   gitops,
   access,
+  configuration,
 }

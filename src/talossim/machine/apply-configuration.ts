@@ -128,15 +128,15 @@ const applyFirst = async ({ site, machine }: Call, request: ApplyConfigurationRe
     return answer({ mode: mode.value, modeDetails: dryRunSummary(details, machine.partial, text), warnings: [] })
   }
   await applyDuration(site, machine)
-  if (mode.value === Mode.STAGED) take(site, machine, text, mode.value, 0)
+  if (mode.value === Mode.STAGED) take(site, machine, text, mode.value)
   else begin(site, machine, text, read.value)
   return answer(isNew ? { mode: mode.value, modeDetails: details, warnings } : { mode: Mode.REBOOT, modeDetails: '', warnings })
 }
 
-const take = (site: Site, machine: Machine, text: string, mode: Mode, forMs: number): void => {
-  if (mode === Mode.NO_REBOOT) takeConfig(site, machine, 'no-reboot', text, 0)
+const take = (site: Site, machine: Machine, text: string, mode: Mode, forMs?: number): void => {
+  if (mode === Mode.NO_REBOOT) takeConfig(site, machine, 'no-reboot', text)
   else if (mode === Mode.TRY) takeConfig(site, machine, 'try', text, forMs)
-  else if (mode === Mode.STAGED) takeConfig(site, machine, 'staged', text, 0)
+  else if (mode === Mode.STAGED) takeConfig(site, machine, 'staged', text)
   else {
     stageConfig(site, machine, text)
     site.journal.write(machine.name, 'config-applied', 'with a reboot')
@@ -172,10 +172,10 @@ const apply = async ({ site, machine }: Call, request: ApplyConfigurationRequest
   const details = DETAILS[mode.value] ?? ''
   if (request.dryRun) return answer({ mode: mode.value, modeDetails: dryRunSummary(details, machine.config, text), warnings: [] })
   await applyDuration(site, machine)
-  const forMs = request.tryModeTimeout ? durationMs(request.tryModeTimeout) : DEFAULT_TRY_MS
+  const forMs = request.tryModeTimeout && durationMs(request.tryModeTimeout)
   take(site, machine, text, mode.value, forMs)
   const more: Readonly<Record<number, string>> = {
-    [Mode.TRY]: `\nThe config is applied in 'try' mode and will be automatically reverted back in ${goDuration(forMs)}`,
+    [Mode.TRY]: `\nThe config is applied in 'try' mode and will be automatically reverted back in ${goDuration(forMs ?? DEFAULT_TRY_MS)}`,
     [Mode.REBOOT]: request.mode === Mode.AUTO ? `: ${notNow}` : '',
   }
   return answer({ mode: mode.value, modeDetails: details + (more[mode.value] ?? ''), warnings: warningsOf(read.value) })

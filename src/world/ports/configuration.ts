@@ -32,8 +32,6 @@ const judge = (site: Site, machine: Machine, text: string, isAtOnce: boolean): D
   return waits ? { takes: false, needsReboot: true, why: "this config change can't be applied in immediate mode" } : { takes: true }
 }
 
-const DEFAULT_TRY_MS = 60_000
-
 /** The machine configuration, through the world's Talos port. */
 export const configurationCalls = (site: Site, { call, applied }: ConfigurationCaller): ConfigurationCalls => ({
   configuration: address =>
@@ -43,7 +41,7 @@ export const configurationCalls = (site: Site, { call, applied }: ConfigurationC
       if (mode !== 'try') machine.endTrial?.()
       return ok(judge(site, machine, text, mode !== 'staged'))
     }),
-  applyConfiguration: (address, { from, to, mode, tryMs = DEFAULT_TRY_MS }) =>
+  applyConfiguration: (address, { from, to, mode, tryMs }) =>
     call(address, 'applyConfiguration', 'os:admin', true, async machine => {
       const name = `${address}: applyConfiguration`
       const isStill = (): boolean => (mode === 'staged' ? configOnDisk(machine) : machine.config) === from
