@@ -89,10 +89,3 @@ export const drawPlan = (wish: Wish): Plan => {
     isPlanned: random.chance(0.5),
   }
 }
-
-/**
- * Whether nothing but time may be lost in this run. Below 1.13 Talos itself asks the Kubernetes API in the middle of an upgrade, and gives the upgrade up
- * where nobody answers.
- */
-export const isHarmless = ({ strikes, shape }: Plan): boolean =>
-  strikes.every(({ family }) => troubles[family].harmless && (family !== 'api-away' || shape.talos >= 'v1.13'))

@@ -2,7 +2,7 @@ import { isFinished } from '../../api/phases.ts'
 import type { TalosOperation } from '../../api/talos-operation.ts'
 import { isStopped } from '../../core/ledger.ts'
 import type { Checker } from '../checker.ts'
-import { isHarmless } from '../draw.ts'
+import { isHarmless } from '../harmless.ts'
 import type { Machine } from '../../world/machine.ts'
 import { isExplained, isLeftOut } from './explained.ts'
 

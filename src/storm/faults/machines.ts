@@ -1,5 +1,6 @@
 import { RESOURCE } from '../../world/objects.ts'
 import type { Machine } from '../../world/machine.ts'
+import { etcdQuotaOf } from '../../world/machine-config.ts'
 import { startSequence } from '../../world/sequencer.ts'
 import type { Prospect, Strike, Trouble } from '../plan.ts'
 import { machinesOf } from '../plan.ts'
@@ -287,9 +288,22 @@ export const etcd: Trouble<Stage> = {
   },
 }
 
+/** Somebody deletes what fills etcd, and gives its space back. */
+const makeRoom = ({ story: { world } }: Stage): void => {
+  const { etcd } = world
+  if (!etcd.isFull()) return
+  for (const member of etcd.members()) {
+    if (!member.machine) continue
+    member.dbSizeInUse = Math.min(member.dbSizeInUse, etcdQuotaOf(member.machine.config) / 2)
+    member.dbSize = member.dbSizeInUse
+  }
+  etcd.disarm()
+}
+
 /** Everything that is wrong with machines is put right: by a person with a key to the room. */
 export const mendMachines = (stage: Stage): void => {
   const { world } = stage.story
+  makeRoom(stage)
   // One that was reset waits for a configuration, which is nobody's to give.
   for (const machine of world.machines.filter(m => m.config !== '')) {
     Object.assign(world.faults.of(machine), {
