@@ -117,6 +117,13 @@ export const nodeStories: Readonly<Record<string, Case & { readonly title: strin
     cluster: holding,
     spec: node('reset', 'wk-1', { rebootAfter: true }),
   },
+  'node-reset-without-policies': {
+    title: 'Nothing enforces who may reset a machine, so none is; when the policies are there, the same operation goes on.',
+    cluster: holding,
+    spec: node('reset', 'wk-1', { rebootAfter: true }),
+    arrange: ({ world }) => void (world.site.faults.policyGaps = ['ValidatingAdmissionPolicy ichor-operations is not there']),
+    drive: run => again(run, () => void (run.world.site.faults.policyGaps = [])),
+  },
   'node-reset-worker-off': {
     title: 'The same with the whole disk, and off afterwards: silence is all that can be seen.',
     spec: node('reset', 'wk-1', { wipe: 'disk' }),
