@@ -105,7 +105,8 @@ const quick = await build({
 })
 const rest = await build({
   ...common,
-  entryPoints: Object.fromEntries(lateEntries),
+  // In the order of their names: they are found in whatever order files are read, and the names of chunks follow from it.
+  entryPoints: Object.fromEntries([...lateEntries].toSorted(([a], [b]) => (a < b ? -1 : 1))),
   outExtension: { '.js': '.mjs' },
   chunkNames: 'chunks/[name]-[hash]',
   splitting: true,

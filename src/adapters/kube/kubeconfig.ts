@@ -88,10 +88,19 @@ const load = async (options: KubeConfigOptions): Promise<KubeConfig> => {
       throw new Problem('notFound', `kubeconfig not found: KUBECONFIG names ${fromEnv.join(', ')}, and there is no such file`)
     return choose(await Promise.all(present.map(path => readConfig(resolve(path), false))), options.context, present.join(', '))
   }
-  const standard = join(env['HOME'] ?? homedir(), '.kube', 'config')
+  const standard = join(env['HOME'] || homeOfUser(), '.kube', 'config')
   if (existsSync(standard)) return choose([await readConfig(standard, false)], options.context, standard)
   if (env['KUBERNETES_SERVICE_HOST'] && existsSync(join(folder, 'token'))) return inCluster(env, folder)
   throw new Problem('notFound', `no cluster is configured: give --kubeconfig FILE, set KUBECONFIG, or put a kubeconfig at ${standard}`)
+}
+
+/** A user whom no passwd knows, as many a pod has, has no home, and Node throws. */
+const homeOfUser = (): string => {
+  try {
+    return homedir()
+  } catch {
+    return '/'
+  }
 }
 
 type File = { readonly config: Json; readonly origin: string; readonly folder: string | undefined }
