@@ -41,7 +41,7 @@ const TAKES = new Set([
 const ENDS = new Set(['reboot-requested', 'upgrade-requested', 'shutdown-requested', 'reset-requested'])
 const FENCED = new Set([
   ...['install', 'reboot', 'upgrade', 'forfeitLeadership', 'cordon', 'evict', 'deletePod', 'deleteNode'],
-  ...['setComponentImage', 'applyManifests'],
+  ...['setComponentImage', 'applyManifests', 'applyConfiguration'],
   ...['shutdown', 'reset', 'restartService', 'defragment', 'disarmAlarms', 'leaveEtcd', 'removeMember'],
 ])
 const MOST_BYTES = 64 * 1024

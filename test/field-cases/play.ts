@@ -23,7 +23,7 @@ export type Run = Story &
 export type Case = {
   readonly cluster?: StoryOptions
   /** The rest of `spec`, besides the kind. */
-  readonly spec: Readonly<Partial<Record<'talos' | 'node' | 'kubernetes', Readonly<Record<string, unknown>>>>> &
+  readonly spec: Readonly<Partial<Record<'talos' | 'node' | 'kubernetes' | 'config', Readonly<Record<string, unknown>>>>> &
     Readonly<Record<string, unknown>>
   readonly allowed?: Allowed
   /** Before the operation is created, with the machines discovered. */
@@ -36,7 +36,7 @@ export type Case = {
 vi.setConfig({ testTimeout: 60_000 })
 
 export const NAME = 'up'
-const KINDS = ['node', 'kubernetes'] as const
+const KINDS = ['node', 'kubernetes', 'config'] as const
 
 /** How it ended, as far as it must not depend on when a controller died. */
 export type End = {
@@ -106,7 +106,7 @@ const CHANGES = new Set(
   ['writeOperationStatus', 'changeOperation', 'createLease', 'replaceLease', 'event', 'writeMachineStatus', 'writeClusterStatus']
     .map(name => `home.${name}`)
     .concat(['pull', 'install', 'upgrade', 'reboot', 'forfeitLeadership', 'setInstallImage'].map(name => `talos.${name}`))
-    .concat(['setComponentImage', 'pullForPods'].map(name => `talos.${name}`))
+    .concat(['setComponentImage', 'pullForPods', 'applyConfiguration'].map(name => `talos.${name}`))
     .concat(['shutdown', 'reset', 'restartService', 'defragment', 'disarmAlarms', 'leaveEtcd', 'removeMember'].map(name => `talos.${name}`))
     .concat(['cordon', 'uncordon', 'evict', 'deletePod', 'deleteNode', 'applyManifests'].map(name => `kube.${name}`)),
 )

@@ -3,6 +3,7 @@ import { stopKubelet } from '../../src/world/down.ts'
 import { RESOURCE, ensure } from '../../src/world/objects.ts'
 import { ICHOR } from '../../src/world/ports/home.ts'
 import { requestReboot } from '../../src/world/reboot.ts'
+import { configStories } from './config-cases.ts'
 import { kubernetesStories } from './kubernetes-cases.ts'
 import { nodeStories } from './node-cases.ts'
 import { troubleStories } from './trouble-cases.ts'
@@ -66,6 +67,7 @@ const rebootByHand = (run: Run, name: string): void =>
 
 export const stories: Readonly<Record<string, Told>> = {
   ...kubernetesStories,
+  ...configStories,
   ...nodeStories,
   ...troubleStories,
 

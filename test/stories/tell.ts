@@ -7,7 +7,7 @@ import { ICHOR } from '../../src/world/ports/home.ts'
 const ON_A_MACHINE = new Set([
   ...['pulled', 'pull-failed', 'install-began', 'installed', 'install-failed', 'install-cut', 'forfeit', 'install-image'],
   ...['cordon', 'uncordon', 'evicted', 'evict-refused', 'pod-deleted', 'drain-gave-up', 'node-deleted'],
-  ...['component-image', 'static-pod', 'static-pod-crashed', 'kubelet-restart'],
+  ...['component-image', 'static-pod', 'static-pod-crashed', 'kubelet-restart', 'config-applied', 'config-rolled-back'],
   ...['shutdown-requested', 'reset-requested', 'wiped', 'service-restart', 'etcd-defragmented', 'etcd-removed'],
   ...[
     'reboot-requested',
