@@ -82,6 +82,8 @@ const inTheCluster: readonly Rule[] = [
     resources: ['validatingadmissionpolicies', 'validatingadmissionpolicybindings'],
     verbs: ['get'],
   },
+  // By which each API server says that it is up, in kube-system.
+  { ...LEASES, verbs: ['list'] },
   // Which deprecated APIs are still asked for.
   { nonResourceURLs: ['/metrics'], verbs: ['get'] },
 ]
