@@ -111,7 +111,8 @@ const writing = ({ name, summary, mode, says, done, isThere = false }: Writing):
   settleMs: ({ world }) => 5 * world.timing.pollMs,
   deadlineMs: view => since(view, WRITE_MS),
   failure: view => (machineOf(view).ok ? 'ConfigRejected' : 'MachineUnreachable'),
-  commits: true,
+  // A trial is none of it: it ends by itself, and leaves nothing.
+  ...(mode === 'try' ? {} : { commits: true }),
 })
 
 const changeOf = (view: View, isThere: boolean): Result<{ readonly from: string; readonly to: string }> => {

@@ -7,6 +7,7 @@ import { setConfig, stageConfig, tryConfig } from '../../world/configuration.ts'
 import type { Machine } from '../../world/machine.ts'
 import { RESOURCE } from '../../world/objects.ts'
 import { encodeBase64, asciiBytes } from '../../world/ports/base64.ts'
+import { requestReboot } from '../../world/reboot.ts'
 
 const MINUTE = 60_000
 const SYSCTL = 'machine:\n  sysctls:\n    net.core.somaxconn: "65535"\n'
@@ -310,6 +311,113 @@ describe('a configuration that a machine is not well with', () => {
     expect(status(story)).toMatchObject({ phase: 'Paused', failureReason: 'StaticPodTimeout' })
     expect(status(story).message).toMatch(/cp-1: kube-apiserver does not stay up with the patched configuration: CrashLoopBackOff/)
     expect(new Set(applied(story).map(e => e.split(' ')[0]))).toEqual(new Set(['wk-1', 'cp-1']))
+  })
+})
+
+describe('a controller that is not there', () => {
+  it('while a machine is on trial: Talos ends the trial, and the next controller tries again', async () => {
+    const story = createStory({ seed: 3 })
+    const first = story.start()
+    await story.pass(MINUTE)
+    story.create({ name: 'op', spec: { kind: 'config', config: { patches: [{ inline: APPENDS }] } } })
+    await whenOpen(story, 'wk-1', step => step === 'trial')
+    first.kill()
+    await story.pass(5 * MINUTE)
+    expect(story.world.machine('wk-1').config).not.toContain('ichor.example.com')
+    story.start('ichor-1')
+    await settled(story)
+    expect(status(story).phase).toBe('Completed')
+    expect(applied(story, 'wk-1')).toEqual(['tried', 'tried', ''])
+    for (const m of story.world.machines) expect(times(m.config, 'ichor.example.com')).toBe(1)
+  })
+
+  it('and comes back in time: the trial that runs is taken up', async () => {
+    const story = createStory({ seed: 3 })
+    const first = story.start()
+    await story.pass(MINUTE)
+    story.create({ name: 'op', spec: { kind: 'config', config: { patches: [{ inline: APPENDS }] } } })
+    await whenOpen(story, 'wk-1', step => step === 'trial')
+    first.kill()
+    await story.pass(20_000)
+    story.start('ichor-1')
+    await settled(story)
+    expect(status(story).phase).toBe('Completed')
+    expect(applied(story, 'wk-1')).toEqual(['tried', ''])
+  })
+})
+
+describe('a reboot by somebody else', () => {
+  const reboot = (story: Story, name: string): void => void requestReboot(story.world.site, story.world.machine(name), 'default')
+
+  it('into what was staged is the reboot', async () => {
+    const story = await begun({}, { mode: 'reboot', patches: [{ inline: APPENDS }] })
+    await whenOpen(story, 'wk-1', step => step === 'drain' || step === 'reboot')
+    reboot(story, 'wk-1')
+    await settled(story)
+    expect(status(story).phase).toBe('Completed')
+    expect(story.world.journal.of('boot', 'wk-1')).toHaveLength(1)
+    for (const m of story.world.machines) expect(times(m.config, 'ichor.example.com')).toBe(1)
+  })
+
+  it('before anything was staged: the machine is opened anew', async () => {
+    const story = await begun({}, { mode: 'reboot', patches: [{ inline: APPENDS }] })
+    await story.until('it is open', () => status(story).machines?.[0]?.phase === 'Running')
+    reboot(story, 'wk-1')
+    await settled(story)
+    expect(status(story).phase).toBe('Completed')
+    for (const m of story.world.machines) expect(times(m.config, 'ichor.example.com')).toBe(1)
+  })
+
+  it('while it is on trial ends the trial: it is tried again', async () => {
+    const story = await begun({}, { patches: [{ inline: APPENDS }] })
+    await whenOpen(story, 'wk-1', step => step === 'trial')
+    reboot(story, 'wk-1')
+    await settled(story)
+    expect(status(story).phase).toBe('Completed')
+    expect(applied(story, 'wk-1')).toEqual(['tried', 'tried', ''])
+    for (const m of story.world.machines) expect(times(m.config, 'ichor.example.com')).toBe(1)
+  })
+})
+
+describe('a pause', () => {
+  it('while a machine is on trial leaves nothing there, and the machine is tried again afterwards', async () => {
+    const story = await begun({}, { patches: [{ inline: APPENDS }] })
+    await whenOpen(story, 'wk-1', step => step === 'trial')
+    story.edit('op', { spec: { paused: true } })
+    await story.until('it is paused', () => status(story).phase === 'Paused')
+    await story.pass(4 * MINUTE)
+    expect(story.world.machine('wk-1').config).not.toContain('ichor.example.com')
+    story.edit('op', { spec: { paused: false } })
+    await story.until('it is done', () => status(story).phase === 'Completed')
+    for (const m of story.world.machines) expect(times(m.config, 'ichor.example.com')).toBe(1)
+  })
+
+  it('and a resume while the trial still runs waits until Talos has ended it', async () => {
+    const story = await begun({}, { patches: [{ inline: APPENDS }] })
+    await whenOpen(story, 'wk-1', step => step === 'trial')
+    story.edit('op', { spec: { paused: true } })
+    await story.until('it is paused', () => status(story).phase === 'Paused')
+    story.edit('op', { spec: { paused: false } })
+    await story.until('it is done', () => status(story).phase === 'Completed')
+    for (const m of story.world.machines) expect(times(m.config, 'ichor.example.com')).toBe(1)
+  })
+})
+
+describe('another operation', () => {
+  it('that waits for the lock shows machines nothing that would end a trial', async () => {
+    const story = await begun({}, { patches: [{ inline: SYSCTL }] })
+    await whenOpen(story, 'wk-1', step => step === 'trial')
+    const shown: string[] = []
+    story.world.calls.intercept(call => {
+      if (call.name === 'dryRun' && story.holder().endsWith('/op')) shown.push(call.target)
+      return undefined
+    })
+    story.create({ name: 'next', spec: { kind: 'config', config: { mode: 'staged', patches: [{ inline: ON_BOOT }] } } })
+    await story.until('the first is done', () => status(story).phase === 'Completed')
+    // Those that are shown theirs by the first itself, when they are opened.
+    expect(shown.filter(address => story.world.at(address)?.name === 'wk-1')).toEqual([])
+    await story.until('the next is done', () => story.operation('next')?.status.phase === 'Completed')
+    for (const m of story.world.machines) expect(m.onDisk).toMatch(/somaxconn[\s\S]*GODEBUG|GODEBUG[\s\S]*somaxconn/)
   })
 })
 

@@ -18,9 +18,7 @@ export const asComputed: Checker = {
   post: (scene, object) => {
     /** Of each machine, what an operation could have read. */
     const before = new Map(scene.world.machines.map(m => [m, new Set([m.config])]))
-    scene.onEntry(() => {
-      for (const machine of scene.world.machines) before.get(machine)?.add(machine.config).add(configOnDisk(machine))
-    })
+    scene.world.site.listen(machine => void before.get(machine)?.add(machine.config).add(configOnDisk(machine)))
     scene.onAct(({ what, machine }) => {
       const open = what === 'config-applied' ? scene.openOn(machine) : undefined
       if (!open) return
@@ -97,7 +95,8 @@ export const doneHasIt: Checker = {
   kinds: ['config'],
   post: (scene, object) =>
     scene.onOperation(({ before, after }) => {
-      for (const target of after?.status.machines ?? []) {
+      if (after?.spec.kind !== 'config') return
+      for (const target of after.status.machines ?? []) {
         const was = before?.status.machines?.find(t => t.name === target.name)
         const machine = scene.machineOf(target)
         if (target.phase !== 'Completed' || was?.phase !== 'Running' || !before || !machine) continue
