@@ -1,12 +1,13 @@
 // Into a real API server and out again: by `ichor install` and by Helm, which write the same; and what is refused before anything is written. Nothing
 // runs there: there are no nodes, so whether the pods start is seen in a cluster only.
 import { execFile } from 'node:child_process'
+import { readFileSync } from 'node:fs'
 import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
-import { parseAllDocuments, stringify } from 'yaml'
+import { parse, parseAllDocuments, stringify } from 'yaml'
 import { API_VERSION } from '../../src/api/names.ts'
 import { installed, type Wanted } from '../../src/app/cli/install-objects.ts'
 import { typeOf } from '../../src/install/installation.ts'
@@ -274,6 +275,24 @@ describe.skipIf('missing' in parts)(`installing${'missing' in parts ? ` (${parts
         body: { apiVersion, kind, metadata: { name: metadata.name, labels: metadata.labels }, rules },
       })
   }
+
+  describe('the pages', () => {
+    const pages = ['install', 'gitops', 'security'].map(name => [name, readFileSync(join(root, 'docs', `${name}.md`), 'utf8')] as const)
+
+    it.each(pages)('%s: what is shown for a Kubernetes API is taken by one', async (_, text) => {
+      await ichor('install', '-n', NAMESPACE, '--image', IMAGE, '--no-wait')
+      const shown = [...text.matchAll(/```yaml\n([\s\S]*?)```/g)].map(([, block]) => parse(block!) as Written)
+      expect(shown.length).toBeGreaterThan(0)
+      for (const object of shown) {
+        // Of Flux and Argo CD there is nothing here, and a machine configuration is for Talos.
+        if (object.apiVersion === undefined || /fluxcd|argoproj/.test(object.apiVersion)) continue
+        const { group, version, plural } = typeOf(object)
+        const path = `/apis/${group}/${version}/namespaces/${NAMESPACE}/${plural}?dryRun=All&fieldValidation=Strict`
+        await must({ path, method: 'POST', body: object })
+      }
+      expect((await ichor('uninstall', '-n', NAMESPACE, '--crds', '--confirm', NAMESPACE)).code).toBe(0)
+    })
+  })
 
   describe('ichor install', () => {
     it('installs, changes nothing the second time, and is removed without a trace', async () => {
