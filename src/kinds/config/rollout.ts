@@ -176,7 +176,8 @@ const losesOf = (view: View): readonly string[] => {
 
 const preview = (view: View): PlannedMachine => {
   const wish = wishFor(view.operation, view.world, view.target.name)
-  if (wish.is !== 'made') return { from: 'unknown', to: '', loses: [] }
+  if (wish.is === 'unread') return { from: 'unknown', to: '', loses: [] }
+  if (wish.is !== 'made') return { from: 'as it is', to: 'cannot be told', loses: [] }
   const diff = diffConfigs(wish.from, wish.to)
   return {
     from: short(sha256(wish.from)),
