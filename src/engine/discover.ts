@@ -4,8 +4,9 @@ import { isFinished } from '../api/phases.ts'
 import type { TalosCluster, TalosClusterStatus } from '../api/talos-cluster.ts'
 import type { TalosMachine, TalosMachineStatus } from '../api/talos-machine.ts'
 import { peerHost } from '../core/etcd-members.ts'
-import { iso } from '../core/ledger.ts'
+import { iso, targetsOf } from '../core/ledger.ts'
 import { heldOperation } from '../core/lock-claim.ts'
+import { nodeNameOf } from '../core/machine-steps/target.ts'
 import { ofRecorded } from '../core/recorded-machine.ts'
 import { sameValue } from '../core/same-value.ts'
 import { versionSpan } from '../core/versions.ts'
@@ -74,8 +75,8 @@ const clusterIDOf = async (talos: Talos, members: readonly ClusterMember[]): Pro
 }
 
 /**
- * A cordon that was left by an operation which no longer exists is nobody's, and one that has ended wants none any more: a machine that it powered off
- * has been started again. It is lifted where the Node is Ready, and the mark of one that somebody has lifted already is taken off.
+ * A cordon that was left by an operation which no longer exists is nobody's, and one that has ended, or is done with the machine, wants none any more:
+ * one that it powered off has been started again. It is lifted where the Node is Ready, and the mark of one that somebody has lifted already is taken off.
  */
 const sweepCordons = async (engine: Discoverer, cluster: TalosCluster, kube: Kube, nodes: readonly NodeFacts[]): Promise<void> => {
   const marked = nodes.filter(n => n.annotations[ANNOTATION.cordonedBy] !== undefined && n.ready)
@@ -89,9 +90,15 @@ const sweepCordons = async (engine: Discoverer, cluster: TalosCluster, kube: Kub
   const holder = held && (await engine.home.operation(held))
   if (holder && !holder.ok && holder.fault.kind !== 'notFound') return
   const known = [...operations.value, ...(holder?.ok ? [holder.value] : [])]
-  const isWorking = (uid: string | undefined): boolean => known.some(o => o.metadata.uid === uid && !isFinished(o.status.phase))
+  const isWorking = ({ name, annotations }: NodeFacts): boolean =>
+    known.some(
+      ({ metadata, status }) =>
+        metadata.uid === annotations[ANNOTATION.cordonedBy] &&
+        !isFinished(status.phase) &&
+        !targetsOf(status).some(target => nodeNameOf({ target }) === name && target.phase === 'Completed'),
+    )
   for (const node of marked) {
-    if (isWorking(node.annotations[ANNOTATION.cordonedBy])) continue
+    if (isWorking(node)) continue
     const lifted = await kube.uncordon(node)
     const told =
       node.cordonedBy === undefined ? 'took the mark of an operation that is over off a Node' : 'uncordoned a Node whose operation is over'

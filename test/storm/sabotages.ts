@@ -308,7 +308,7 @@ export const sabotages: readonly Sabotage[] = [
   {
     name: 'sweep-the-cordon-of-one-that-works',
     file: 'src/engine/discover.ts',
-    find: `    if (isWorking(node.annotations[ANNOTATION.cordonedBy])) continue`,
+    find: `    if (isWorking(node)) continue`,
     replace: ``,
     caughtBy: 'cordons-are-given-back',
   },
