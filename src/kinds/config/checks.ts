@@ -8,7 +8,7 @@ import { etcdViews, gate, gateText } from '../../core/machine-steps/etcd.ts'
 import { heldBecause } from '../../core/machine-steps/order.ts'
 import { controlPlanesOf, isSelected } from '../../core/machine-steps/target.ts'
 import type { Known } from '../../core/preflight.ts'
-import { identity, knownOf, nodesRefusal, once, refuse, unanswered, unregistered } from '../../core/preflight.ts'
+import { identity, knownOf, nodesRefusal, once, overridable, refuse, unanswered, unregistered } from '../../core/preflight.ts'
 import { compareVersions, parseVersion, versionSpan } from '../../core/versions.ts'
 import type { Need, World } from '../../core/world.ts'
 import { dryRunFacts, isKnown, machineFacts, nodeFacts } from '../../core/world.ts'
@@ -114,16 +114,17 @@ const modes = (operation: TalosOperation, mine: readonly Known[]): readonly Refu
 
 const namesOf = (machines: readonly Pick<Known, 'name'>[]): string => machines.map(k => k.name).join(', ')
 
+/** One that runs may be cured by the patch. */
 const health = (mine: readonly Known[]): readonly Refusal[] =>
   mine
     .filter(k => k.facts.stage !== 'running' || !k.facts.ready)
-    .map(k =>
-      refuse(
-        'MachineNotReady',
-        `${k.name} is not ready: stage ${k.facts.stage}${k.facts.unmet.length > 0 ? `, ${k.facts.unmet.join('; ')}` : ''}. Whether it is well with another configuration could not be told; mend it first, or hold it with \`ichor machine hold\`.`,
-        k.machine.metadata.name,
-      ),
-    )
+    .map(({ facts, name, machine }) => {
+      const unmet = facts.unmet.length > 0 ? `, ${facts.unmet.join('; ')}` : ''
+      const message = `${name} is not ready: stage ${facts.stage}${unmet}. Whether it is well with another configuration could not be told; mend it first, or hold it with \`ichor machine hold\`.`
+      return facts.stage === 'running'
+        ? overridable('MachineNotReady', `${message} Where the patch is its cure, override.`, machine.metadata.name)
+        : refuse('MachineNotReady', message, machine.metadata.name)
+    })
 
 const sentence = (text: string): string => (text.endsWith('.') ? text : `${text}.`)
 

@@ -6,6 +6,7 @@ import { createStory, NAMESPACE, type Story, type StoryOptions } from '../../sto
 import { setConfig, stageConfig, tryConfig } from '../../world/configuration.ts'
 import type { Machine } from '../../world/machine.ts'
 import { RESOURCE } from '../../world/objects.ts'
+import { ICHOR } from '../../world/ports/home.ts'
 import { encodeBase64, asciiBytes } from '../../world/ports/base64.ts'
 import { requestReboot } from '../../world/reboot.ts'
 
@@ -418,6 +419,42 @@ describe('another operation', () => {
     expect(shown.filter(address => story.world.at(address)?.name === 'wk-1')).toEqual([])
     await story.until('the next is done', () => story.operation('next')?.status.phase === 'Completed')
     for (const m of story.world.machines) expect(m.onDisk).toMatch(/somaxconn[\s\S]*GODEBUG|GODEBUG[\s\S]*somaxconn/)
+  })
+})
+
+describe('a machine that is not ready', () => {
+  const KUBELET = 'ghcr.io/siderolabs/kubelet'
+  /** Its configuration names a kubelet that no registry has. */
+  const sick = async (spec: object): Promise<Story> => {
+    const story = createStory({ seed: 3 })
+    story.start()
+    await story.pass(MINUTE)
+    const { world } = story
+    const machine = world.machine('wk-2')
+    world.registry.remove('kubelet:v1.36.9')
+    setConfig(world.site, machine, machine.config.replace(/kubelet:v[\d.]+/, 'kubelet:v1.36.9'))
+    await story.pass(2 * MINUTE)
+    const names = world.store
+      .list(ICHOR.machines)
+      .items.flatMap(({ metadata }) => (metadata.name.startsWith('wk-2-') ? [metadata.name] : []))
+    const patches = [{ inline: `machine:\n  kubelet:\n    image: ${KUBELET}:v1.36.2\n` }]
+    story.create({ name: 'op', spec: { kind: 'config', machineSelector: { names }, ...spec, config: { mode: 'no-reboot', patches } } })
+    await settled(story)
+    return story
+  }
+
+  it('keeps everything as it is', async () => {
+    const story = await sick({})
+    expect(status(story).preflight?.refusals).toMatchObject([{ rule: 'MachineNotReady', overridable: true }])
+    expect(status(story).message).toMatch(/wk-2 is not ready: stage running, services: kubelet/)
+    expect(applied(story)).toEqual([])
+  })
+
+  it('is given the patch that is its cure where that is asked for, and has to be well with it', async () => {
+    const story = await sick({ override: true })
+    expect(status(story)).toMatchObject({ phase: 'Completed', progress: { done: 1, total: 1 } })
+    expect(applied(story)).toEqual(['wk-2 '])
+    expect(story.world.isUp(story.world.machine('wk-2'))).toBe(true)
   })
 })
 
