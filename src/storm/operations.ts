@@ -69,13 +69,13 @@ const strangeImage = (random: Random, to: string): string =>
 
 const drawTalos: Draw = (random, shape, to) => {
   const plain = { version: to, ...(random.chance(0.2) ? { rebootMode: 'powercycle' } : {}) }
-  if (random.chance(0.5)) return { kind: 'talos', ...envelope(random, shape), talos: plain }
+  if (random.chance(0.6)) return { kind: 'talos', ...envelope(random, shape), talos: plain }
   const talos = {
     ...plain,
-    ...(random.chance(0.3) ? { version: strangeVersion(random, shape) } : {}),
+    ...(random.chance(0.25) ? { version: strangeVersion(random, shape) } : {}),
     ...(random.chance(0.2) ? { schematic: random.pick([SCHEMATIC, OTHER_SCHEMATIC, OTHER_SCHEMATIC, UNKNOWN_SCHEMATIC]) } : {}),
-    ...(random.chance(0.3) ? { image: strangeImage(random, to) } : {}),
-    ...(random.chance(0.3) ? { snapshot: random.pick(['auto', 'required', 'skip']) } : {}),
+    ...(random.chance(0.25) ? { image: strangeImage(random, to) } : {}),
+    ...(random.chance(0.3) ? { snapshot: random.pick(['auto', 'auto', 'skip', 'skip', 'required']) } : {}),
   }
   return { kind: 'talos', ...envelope(random, shape), ...seldom(random), talos }
 }

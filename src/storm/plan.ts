@@ -23,6 +23,8 @@ export const FAMILIES = [
   'gitops',
   'access',
   'configuration',
+  'gates',
+  'status',
 ] as const
 export type Family = (typeof FAMILIES)[number]
 

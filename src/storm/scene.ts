@@ -19,7 +19,11 @@ export type Act = {
 }
 
 /** A write of an operation: as it was, and as it is. Undefined where it did not or does not exist. */
-export type Written = { readonly before: TalosOperation | undefined; readonly after: TalosOperation | undefined }
+export type Written = {
+  readonly before: TalosOperation | undefined
+  readonly after: TalosOperation | undefined
+  readonly isByHand: boolean
+}
 
 export type LockState = { readonly holder: string; readonly uid: string }
 
@@ -40,6 +44,8 @@ export type Scene = {
   readonly leader: () => string
   /** How many terms of leadership have begun: by another, or by the same after a time in which it could not renew its Lease. */
   readonly terms: () => number
+  /** When a hand wrote into an operation last; -Infinity where none did. */
+  readonly editedAt: () => number
   /** The open target of an operation that a machine is. */
   readonly openOn: (machine: Machine) => { readonly operation: TalosOperation; readonly target: Target } | undefined
   readonly targetOf: (operation: TalosOperation, machine: Machine) => Target | undefined
@@ -105,6 +111,7 @@ export const watchScene = (stage: Stage): Scene => {
     return (name, target = ANY) => before.get(name)?.get(target) ?? Number.NEGATIVE_INFINITY
   }
   let terms = 0
+  let editedAt = Number.NEGATIVE_INFINITY
   let renewedAt = schedule.now()
   const controlPlanes = world.machines.filter(m => m.role === 'controlplane')
 
@@ -142,7 +149,9 @@ export const watchScene = (stage: Stage): Scene => {
     const written: Written = {
       before: event.type === 'DELETED' ? asOperation(event.object) : asOperation(event.previous),
       after: event.type === 'DELETED' ? undefined : asOperation(event.object),
+      isByHand: stage.isByHand(),
     }
+    if (written.isByHand) editedAt = schedule.now()
     for (const tell of writes) tell(written)
   })
   store.watch(RESOURCE.leases, undefined, event => {
@@ -173,6 +182,7 @@ export const watchScene = (stage: Stage): Scene => {
     lock: () => lockOf(store.get(RESOURCE.leases, NAMESPACE, leaseName(CLUSTER))),
     leader: () => lockOf(store.get(RESOURCE.leases, NAMESPACE, LEADER_LEASE)).holder,
     terms: () => terms,
+    editedAt: () => editedAt,
     openOn: machine => {
       for (const operation of stage.operations()) {
         const target = targetOf(operation, machine)

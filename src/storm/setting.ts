@@ -1,9 +1,10 @@
 import { ANNOTATION, LABEL } from '../api/names.ts'
-import type { MaintenanceWindow } from '../api/talos-cluster.ts'
+import type { HealthGate, MaintenanceWindow } from '../api/talos-cluster.ts'
 import { RESOURCE, change } from '../world/objects.ts'
 import { ICHOR } from '../world/ports/home.ts'
 import { startService } from '../world/services.ts'
 import type { Random } from '../world/random.ts'
+import { drawGates, setUpStorage } from './gates.ts'
 import type { Shape } from './plan.ts'
 import type { Story } from './story.ts'
 
@@ -21,6 +22,7 @@ export type Setting = {
   /** Of the schematic that all machines run. */
   readonly extensions?: readonly string[]
   readonly windows?: readonly MaintenanceWindow[]
+  readonly gates?: readonly HealthGate[]
   /** `spec.imageFactory` of the TalosCluster, as people write it. */
   readonly factory?: string
   readonly cilium?: { readonly version: string; readonly config?: Readonly<Record<string, string>> }
@@ -88,7 +90,7 @@ export const drawSetting = (random: Random, { controlPlanes, workers }: Pick<Sha
           ]),
         }
       : {}),
-    ...(random.chance(0.3)
+    ...(random.chance(0.15)
       ? {
           cilium: random.pick<NonNullable<Setting['cilium']>>([
             { version: '1.15.6' },
@@ -115,10 +117,11 @@ export const drawSetting = (random: Random, { controlPlanes, workers }: Pick<Sha
     ...(random.chance(0.05) ? { twoBudgets: true } : {}),
     ...(random.chance(0.1) ? { storage: true } : {}),
     ...(random.chance(0.3) ? { service: true } : {}),
-    ...(random.chance(0.1) ? { platform: random.pick(['container', 'aws', 'nocloud']) } : {}),
+    ...(random.chance(0.06) ? { platform: random.pick(['container', 'aws', 'nocloud']) } : {}),
     ...(random.chance(0.05) ? { quota: 48 * 2 ** 20 } : {}),
     ...(workers > 0 && random.chance(0.2) ? { ownPod: controlPlanes + random.between(0, workers - 1) } : {}),
     ...(random.chance(0.1) ? { capitals: true } : {}),
+    ...(random.chance(0.25) ? { gates: drawGates(random) } : {}),
   }
 }
 
@@ -126,7 +129,7 @@ export const OWN_POD = { namespace: 'ichor-system', pod: 'ichor' }
 
 /** What has to be there before the world begins. */
 export const worldOf = (setting: Setting, { controlPlanes }: Pick<Shape, 'controlPlanes'>) => {
-  const { extensions, windows, factory, cilium, storage, platform, quota, ownPod, capitals } = setting
+  const { extensions, windows, gates, factory, cilium, storage, platform, quota, ownPod, capitals } = setting
   const name = (index: number): string => (index < controlPlanes ? `cp-${index + 1}` : `wk-${index - controlPlanes + 1}`)
   return {
     ...(extensions ? { schematic: SCHEMATIC, extensions } : {}),
@@ -135,7 +138,11 @@ export const worldOf = (setting: Setting, { controlPlanes }: Pick<Shape, 'contro
     ...(quota ? { etcdQuotaBytes: quota } : {}),
     ...(capitals ? { hostnames: (index: number) => name(index).toUpperCase() } : {}),
     ...(ownPod === undefined ? {} : { self: { ...OWN_POD, node: name(ownPod) } }),
-    cluster: { ...(windows ? { maintenanceWindows: [...windows] } : {}), ...(factory ? { imageFactory: factory } : {}) },
+    cluster: {
+      ...(windows ? { maintenanceWindows: [...windows] } : {}),
+      ...(gates ? { healthGates: [...gates] } : {}),
+      ...(factory ? { imageFactory: factory } : {}),
+    },
     workloads: [
       ...(storage
         ? [{ name: 'instance-manager', namespace: 'longhorn-system', replicas: 2, graceSeconds: 2, budget: { maxUnavailable: 1 } }]
@@ -146,9 +153,10 @@ export const worldOf = (setting: Setting, { controlPlanes }: Pick<Shape, 'contro
 }
 
 /** What is written once the machines are known. */
-export const setUp = ({ world }: Story, { marks = [], image, bloated, twoBudgets, service }: Setting): void => {
+export const setUp = ({ world }: Story, { marks = [], gates, image, bloated, twoBudgets, service }: Setting): void => {
   const { store, registry } = world
   registry.addSchematic(OTHER_SCHEMATIC, ['iscsi-tools', 'util-linux-tools'])
+  if (gates) setUpStorage(world)
   const objectOf = (index: number) => {
     const [address] = world.machine(index).addresses
     return store.list(ICHOR.machines).items.find(m => (m['spec'] as { address?: string }).address === address)

@@ -1,5 +1,6 @@
 import { ADDED } from '../../src/storm/operations.ts'
 import type { Draft, Plan, Strike } from '../../src/storm/plan.ts'
+import type { Setting } from '../../src/storm/setting.ts'
 
 type Spoiling = {
   readonly file: string
@@ -24,6 +25,7 @@ export type Sabotage = Spoiling & {
   /** What is asked for; an upgrade of Talos where absent. */
   readonly spec?: Draft['spec']
   readonly isPlanned?: boolean
+  readonly setting?: Setting
 }
 
 const rollout = (mode: string): Draft['spec'] => ({
@@ -41,6 +43,7 @@ export const planOf = ({
   talos = 'v1.13.5',
   spec = UPGRADE,
   isPlanned = false,
+  setting,
 }: Sabotage): Plan => ({
   seed: 1,
   kind: spec.kind,
@@ -50,6 +53,7 @@ export const planOf = ({
       { name: 'web', replicas: 2, graceSeconds: 10, on: [controlPlanes, controlPlanes + 1] },
       { name: 'db', volume: true, graceSeconds: 10, on: [controlPlanes] },
     ],
+    ...(setting ? { setting } : {}),
   },
   operations: [{ name: 'op', spec }],
   strikes,
@@ -60,7 +64,36 @@ export const planOf = ({
 
 const STEPS = 'src/core/machine-steps'
 
+/** The next machine is not begun while the storage system says that it is not well. */
+const WATCHED_STORAGE: Setting = {
+  gates: [
+    {
+      name: 'ceph',
+      expr: 'status.ceph.health == "HEALTH_OK"',
+      objectRef: { apiVersion: 'ceph.rook.io/v1', kind: 'CephCluster', namespace: 'rook-ceph', name: 'main' },
+      stableFor: '5s',
+    },
+  ],
+}
+
 export const sabotages: readonly Sabotage[] = [
+  {
+    name: 'believe-an-edited-status',
+    file: 'src/core/decide.ts',
+    find: `if (why !== undefined)`,
+    replace: `if (why === '')`,
+    caughtBy: 'control-planes-first',
+    strikes: [{ family: 'status', what: 'a phase that does not exist', when: { at: 5000 }, forMs: 100_000 }],
+  },
+  {
+    name: 'begin-past-the-gates',
+    file: 'src/core/rolling-out.ts',
+    find: `if (gates.are === 'closed') return`,
+    replace: `if (gates.are === 'closed' && world.cluster.spec.healthGates === undefined) return`,
+    caughtBy: 'gates-hold-before-a-machine',
+    setting: WATCHED_STORAGE,
+    strikes: [{ family: 'gates', what: 'is degraded', when: { at: 90_000 }, forMs: 200_000 }],
+  },
   {
     name: 'skip-the-intention',
     file: 'src/engine/reconcile.ts',

@@ -23,6 +23,7 @@ import {
 import { allHaveTheVersion, nothingIsNewer, oneComponentAway } from './components.ts'
 import { asComputed, canaryFirst, doneHasIt, patchedOnce, shownFirst } from './configuration.ts'
 import { fairWeatherEnd, lockIsFree } from './end.ts'
+import { gatesHold } from './gates.ts'
 import { lockIsNotStolen } from './lock.ts'
 import { waitsForNoEvent } from './looks.ts'
 import { pathIsLegal, snapshotIsTold } from './path.ts'
@@ -73,6 +74,7 @@ export const checkers: readonly Checker[] = [
   refusedIsUntouched,
   goneLeavesNothing,
   lockIsNotStolen,
+  gatesHold,
   resetAsRecorded,
   nothingIsNewer,
   oneComponentAway,

@@ -51,8 +51,9 @@ export const allHaveTheVersion: Checker = {
   rule: 'I6',
   kinds: ['kubernetes'],
   post: (scene, object) =>
-    scene.onOperation(({ before, after }) => {
-      if (after?.spec.kind !== 'kubernetes' || after.status.phase !== 'Completed' || before?.status.phase === 'Completed') return
+    scene.onOperation(({ before, after, isByHand }) => {
+      if (isByHand || after?.spec.kind !== 'kubernetes' || after.status.phase !== 'Completed' || before?.status.phase === 'Completed')
+        return
       const { version } = after.spec['kubernetes'] as { version: string }
       for (const machine of scene.world.machines) {
         if (machine.config === '' || scene.stage.touchedAt(machine) > scene.now() - LATELY_MS) continue

@@ -2,6 +2,7 @@ import type { TalosOperation } from '../../api/talos-operation.ts'
 import { ANNOTATION } from '../../api/names.ts'
 import { RELEASE_NAMES } from '../../world/releases.ts'
 import { PATCHES, STRANGE_PATCHES } from '../operations.ts'
+import { isHopeless, isMistaken } from '../gates.ts'
 import type { Draft, Plan, Shape } from '../plan.ts'
 import type { Setting } from '../setting.ts'
 import { isBack, isKnown, minorSteps, supports } from './path.ts'
@@ -54,6 +55,7 @@ const RULES: Readonly<Record<string, Explains>> = {
   EtcdAlarm: isFull,
   EtcdStep: isTooFar,
   EtcdUnhealthy: isFull,
+  HealthGateInvalid: ({ setting }) => setting.gates?.some(isMistaken) === true,
   HeldControlPlane: ({ shape, setting }) =>
     setting.marks?.some(m => m.machine < shape.controlPlanes && (m.annotations?.[ANNOTATION.upgradeHold] ?? 'false') !== 'false') === true,
   ImageInvalid: asked => namesImage(asked) || asked.setting.factory === 'not a host',
@@ -96,6 +98,7 @@ const REASONS: Readonly<Record<string, Explains>> = {
     namesSchematic(asked) ||
     asked.setting.factory !== undefined ||
     (asked.talos.version !== undefined && !RELEASE_NAMES.includes(asked.talos.version)),
+  HealthGateTimeout: ({ setting }) => setting.gates?.some(isHopeless) === true,
   // Talos in a container ends when it is reset, and is what it was when it is started again.
   ResetFailed: isContainer,
   ConfigRejected: isPatchedBy(STRANGE_PATCHES.cutsOff),

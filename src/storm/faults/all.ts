@@ -2,9 +2,11 @@ import type { Family, Trouble } from '../plan.ts'
 import type { Stage } from '../stage.ts'
 import { access } from './access.ts'
 import { configuration } from './configuration.ts'
+import { gates } from './gates.ts'
 import { apiAway, apiErrors, stale, watch } from './kubernetes.ts'
 import { address, dead, etcd, installer, locked, reboot, slow } from './machines.ts'
 import { gitops, people } from './people.ts'
+import { status } from './status.ts'
 import { clock, crash, leaders, lostReply } from './processes.ts'
 
 export const troubles: Readonly<Record<Family, Trouble<Stage>>> = {
@@ -27,4 +29,6 @@ export const troubles: Readonly<Record<Family, Trouble<Stage>>> = {
   gitops,
   access,
   configuration,
+  gates,
+  status,
 }
