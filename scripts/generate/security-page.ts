@@ -36,6 +36,7 @@ export const securityPage = (rights: readonly StartRight[]): Files =>
               code(`talosoperations/${subresource}`),
             ]),
             [`${code('spec.override')}, ${code('spec.ignoreWindows')}`, code('override'), code('talosoperations')],
+            ['a patch that lies in a Secret or a ConfigMap (kind `config`)', code('get'), 'that Secret or ConfigMap'],
           ],
         ),
         'The same verb is needed to resume and to retry such an operation, and to delete it while it runs. Pausing and cancelling one needs none. What a namespace takes with it when it is deleted is let go.',

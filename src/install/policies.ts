@@ -43,6 +43,15 @@ const annotation = (of: 'object' | 'oldObject', name: string): string => `${of}.
 const may = (verb: string, subresource = ''): string =>
   `authorizer.group(${quoted(GROUP)}).resource('talosoperations')${subresource}.namespace(request.namespace).check(${quoted(verb)}).allowed()`
 
+/** Patches that lie in a Secret or a ConfigMap: the controller reads them for whoever names them, so who names one must be one who may read it. */
+const READS = { secretKeyRef: 'secrets', configMapKeyRef: 'configmaps' } as const
+const mayReadPatches = Object.entries(READS)
+  .map(
+    ([field, resource]) =>
+      `variables.patches.all(patch, !has(patch.${field}) || authorizer.group('').resource(${quoted(resource)}).namespace(request.namespace).name(patch.${field}.name).check('get').allowed())`,
+  )
+  .join(' && ')
+
 const operations = (rights: readonly StartRight[], controller: string): Policy => ({
   name: POLICY.operations,
   operations: ['CREATE', 'UPDATE', 'DELETE'],
@@ -59,6 +68,7 @@ const operations = (rights: readonly StartRight[], controller: string): Policy =
     starts: "request.operation == 'CREATE' || variables.unpauses || variables.retries || variables.interrupts",
     overrides:
       "request.operation == 'CREATE' ? (object.spec.?override.orValue(false) || object.spec.?ignoreWindows.orValue(false)) : request.operation == 'UPDATE' && object.spec.?override.orValue(false) && !oldObject.spec.?override.orValue(false)",
+    patches: "request.operation == 'CREATE' ? object.spec.?config.?patches.orValue([]) : []",
     requestedBy: `request.operation == 'DELETE' ? '' : ${annotation('object', ANNOTATION.requestedBy)}`,
     requestedByBefore: `request.operation == 'UPDATE' ? ${annotation('oldObject', ANNOTATION.requestedBy)} : ''`,
     overrideBy: `request.operation == 'DELETE' ? '' : ${annotation('object', ANNOTATION.overrideBy)}`,
@@ -73,6 +83,11 @@ const operations = (rights: readonly StartRight[], controller: string): Policy =
     {
       expression: `!variables.overrides || ${may('override')}`,
       messageExpression: `${username} + ' needs the verb override on talosoperations in namespace ' + request.namespace + ' to set spec.override or spec.ignoreWindows; the ClusterRole ichor-admin has it'`,
+      reason: 'Forbidden',
+    },
+    {
+      expression: mayReadPatches,
+      messageExpression: `${username} + ' needs the verb get on each Secret and ConfigMap in namespace ' + request.namespace + ' that a patch names: its text is written into machine configurations'`,
       reason: 'Forbidden',
     },
     {

@@ -50,6 +50,7 @@ export const DEEDS = [
   { name: "start with spec.override, in another's name", ways: ['create', 'apply'], on: 'harmless', needs: 'never' },
   { name: 'start with spec.ignoreWindows', ways: ['create', 'apply'], on: 'harmless', needs: ['act', 'override'] },
   { name: "start in another's name (requested-by)", ways: ['create', 'apply'], on: 'harmless', needs: 'never' },
+  { name: 'start with a patch that lies in a Secret', ways: ['create', 'apply'], on: 'harmless', needs: ['act', 'secrets'] },
   { name: 'pause', ways: CHANGE, on: 'harmless', needs: ['act'] },
   { name: 'pause one that can take a cluster down', ways: CHANGE, on: 'dangerous', needs: ['act'] },
   { name: 'resume', ways: CHANGE, on: 'harmless', needs: ['act'] },

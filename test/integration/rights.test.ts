@@ -247,6 +247,10 @@ describe.skipIf('missing' in servers)(`who may do what${'missing' in servers ? `
     'start with spec.override, not signed': cell => starting(cell, { ...cell.spec, override: true }),
     "start with spec.override, in another's name": cell => starting(cell, { ...cell.spec, override: true }, signed('somebody-else')),
     'start with spec.ignoreWindows': cell => starting(cell, { ...cell.spec, ignoreWindows: true }),
+    'start with a patch that lies in a Secret': cell => {
+      const patches = [{ secretKeyRef: { name: 'talos', key: 'talosconfig' } }]
+      return starting(cell, { clusterRef: { name: 'home' }, kind: 'config', config: { patches } })
+    },
     "start in another's name (requested-by)": cell => starting(cell, cell.spec, { [ANNOTATION.requestedBy]: 'somebody-else' }),
     pause: async cell => change(cell, await existing(cell.spec), { spec: { paused: true } }),
     'pause one that can take a cluster down': async cell => change(cell, await existing(cell.spec), { spec: { paused: true } }),
