@@ -25,6 +25,7 @@ export const FAMILIES = [
   'configuration',
   'gates',
   'status',
+  'etcd-says',
 ] as const
 export type Family = (typeof FAMILIES)[number]
 

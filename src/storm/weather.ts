@@ -3,7 +3,7 @@ import type { Connections } from '../ports/connections.ts'
 import type { Result } from '../ports/fault.ts'
 import { failed, ok } from '../ports/fault.ts'
 import type { Home } from '../ports/home.ts'
-import type { Talos } from '../ports/talos.ts'
+import type { EtcdView, Talos } from '../ports/talos.ts'
 import type { Ports } from '../world/ports/open.ts'
 
 /** What stands between all processes and the world, beyond the faults of single calls. */
@@ -18,6 +18,8 @@ export type Weather = {
   readonly clockRate: Map<string, number>
   /** Addresses of machines whose installers say nothing any more, not even that they ended. */
   readonly mute: Set<string>
+  /** What the etcd at an address says instead of what is so, and since when. */
+  readonly etcdSays: Map<string, { readonly since: number; readonly edit: (view: EtcdView) => EtcdView }>
   /** Called when something above changed. */
   readonly changed: Set<() => void>
 }
@@ -28,6 +30,7 @@ export const createWeather = (): Weather => ({
   clockOffset: new Map(),
   clockRate: new Map(),
   mute: new Set(),
+  etcdSays: new Map(),
   changed: new Set(),
 })
 
@@ -36,7 +39,7 @@ export const inWeather = (ports: Ports, weather: Weather): Ports => ({
   ...ports,
   clock: unsteady(ports.clock, ports.client.name, weather),
   home: cached(ports.home, weather, ports.client.isAlive),
-  connections: muted(ports.connections, weather),
+  connections: odd(ports.connections, weather),
 })
 
 const unsteady = (clock: Clock, name: string, weather: Weather): Clock => {
@@ -99,14 +102,19 @@ const cached = (home: Home, weather: Weather, isAlive: () => boolean): Home => {
   }
 }
 
-/** A machine whose installer goes silent: the stream stays open until its caller ends it. */
-const muted = (connections: Connections, weather: Weather): Connections => {
+/** A machine whose installer goes silent: the stream stays open until its caller ends it. One whose etcd says what is not so. */
+const odd = (connections: Connections, weather: Weather): Connections => {
   const wrapped = new WeakMap<Talos, Talos>()
   const wrap = (talos: Talos): Talos => {
     const known = wrapped.get(talos)
     if (known) return known
     const own: Talos = {
       ...talos,
+      etcd: async address => {
+        const view = await talos.etcd(address)
+        const said = weather.etcdSays.get(address)
+        return view.ok && said ? ok(said.edit(view.value)) : view
+      },
       install: async (address, image, call) => {
         const result = await talos.install(address, image, call)
         if (!weather.mute.has(address) || call.cancellation.cancelled) return result

@@ -86,6 +86,14 @@ export const sabotages: readonly Sabotage[] = [
     strikes: [{ family: 'status', what: 'a phase that does not exist', when: { at: 5000 }, forMs: 100_000 }],
   },
   {
+    name: 'let-terms-differ',
+    file: 'src/core/etcd-gate.ts',
+    find: `if (terms.size > 1)`,
+    replace: `if (terms.size > 9)`,
+    caughtBy: 'odd-etcd-is-heeded',
+    strikes: [{ family: 'etcd-says', what: 'is in another term', when: { at: 0 }, machine: 1, forMs: 100_000 }],
+  },
+  {
     name: 'begin-past-the-gates',
     file: 'src/core/rolling-out.ts',
     find: `if (gates.are === 'closed') return`,

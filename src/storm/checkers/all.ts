@@ -23,6 +23,7 @@ import {
 import { allHaveTheVersion, nothingIsNewer, oneComponentAway } from './components.ts'
 import { asComputed, canaryFirst, doneHasIt, patchedOnce, shownFirst } from './configuration.ts'
 import { fairWeatherEnd, lockIsFree } from './end.ts'
+import { oddEtcdIsHeeded } from './etcd-says.ts'
 import { gatesHold } from './gates.ts'
 import { lockIsNotStolen } from './lock.ts'
 import { waitsForNoEvent } from './looks.ts'
@@ -75,6 +76,7 @@ export const checkers: readonly Checker[] = [
   goneLeavesNothing,
   lockIsNotStolen,
   gatesHold,
+  oddEtcdIsHeeded,
   resetAsRecorded,
   nothingIsNewer,
   oneComponentAway,

@@ -9,11 +9,12 @@ import type { Scene } from '../scene.ts'
 /** Acts after which a machine goes away, or its etcd does. */
 const TAKES_AWAY = new Set(['reboot-requested', 'upgrade-requested', 'shutdown-requested', 'reset-requested'])
 /** Acts that the gate of etcd stands before. */
-const GATED = new Set([...TAKES_AWAY, 'install-began', 'forfeit', 'etcd-defragmented'])
+export const GATED = new Set([...TAKES_AWAY, 'install-began', 'forfeit', 'etcd-defragmented'])
 /** How old the look may be that an act relies on. */
 const FRESH_MS = 30_000
 
-const controlPlanesOf = ({ world }: Scene): readonly Machine[] => world.machines.filter(m => m.role === 'controlplane' && m.config !== '')
+export const controlPlanesOf = ({ world }: Scene): readonly Machine[] =>
+  world.machines.filter(m => m.role === 'controlplane' && m.config !== '')
 
 export const oneAway: Checker = {
   name: 'one-control-plane-away',

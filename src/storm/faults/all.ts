@@ -2,6 +2,7 @@ import type { Family, Trouble } from '../plan.ts'
 import type { Stage } from '../stage.ts'
 import { access } from './access.ts'
 import { configuration } from './configuration.ts'
+import { etcdSays } from './etcd-says.ts'
 import { gates } from './gates.ts'
 import { apiAway, apiErrors, stale, watch } from './kubernetes.ts'
 import { address, dead, etcd, installer, locked, reboot, slow } from './machines.ts'
@@ -31,4 +32,5 @@ export const troubles: Readonly<Record<Family, Trouble<Stage>>> = {
   configuration,
   gates,
   status,
+  'etcd-says': etcdSays,
 }

@@ -1,0 +1,22 @@
+import type { Checker } from '../checker.ts'
+import { GATED, controlPlanesOf } from './control-planes.ts'
+
+/** Whatever a member said that is not as it has to be when it was asked last, nothing is done to a control plane. */
+export const oddEtcdIsHeeded: Checker = {
+  name: 'odd-etcd-is-heeded',
+  rule: 'I2',
+  post: (scene, object) =>
+    scene.onAct(({ what, machine, askedAt }) => {
+      // One alone agrees with itself.
+      if (machine.role !== 'controlplane' || !GATED.has(what) || controlPlanesOf(scene).length < 3) return
+      // To defragment is the way out of a full database, and what is taken out is not asked for its own.
+      const { action } = (scene.openOn(machine)?.operation.spec['node'] ?? {}) as { action?: string }
+      if (action === 'etcd-defrag') return
+      for (const other of controlPlanesOf(scene)) {
+        if (other === machine && action === 'reset') continue
+        const odd = other.addresses.map(address => scene.stage.weather.etcdSays.get(address)).find(said => said !== undefined)
+        if (odd && odd.since < askedAt('etcd', other.addresses[0]))
+          object(`${what} on ${machine.name} while etcd of ${other.name} said something odd`)
+      }
+    }),
+}

@@ -1,0 +1,76 @@
+import type { EtcdView } from '../../ports/talos.ts'
+import { machinesOf } from '../plan.ts'
+import type { Trouble } from '../plan.ts'
+import type { Stage } from '../stage.ts'
+
+/** What members of etcd say of themselves that is true for a moment only, or comes out of broken data; the etcd of the world goes on as it is. */
+
+type Edit = (view: EtcdView, index: number) => EtcdView
+
+const status =
+  (edit: (now: EtcdView['status'], index: number) => Partial<EtcdView['status']>): Edit =>
+  (view, index) => ({ ...view, status: { ...view.status, ...edit(view.status, index) } })
+const members =
+  (edit: (now: EtcdView['members']) => EtcdView['members']): Edit =>
+  view => ({ ...view, members: edit(view.members) })
+const stranger = (name: string): EtcdView['members'][number] => ({
+  id: 'f00d',
+  name,
+  isLearner: false,
+  peerURLs: ['https://192.0.2.77:2380'],
+})
+
+const SAYS: Readonly<Record<string, Edit>> = {
+  'knows another member': members(now => [...now, stranger('old-1')]),
+  'knows two other members': members(now => [...now, stranger('old-1'), { ...stranger(''), id: 'f00e', peerURLs: [] }]),
+  'knows one that never started': members(now => now.map((m, i) => (i === 0 ? { ...m, name: '' } : m))),
+  'knows a learner': members(now => now.map((m, i) => (i === 0 ? { ...m, isLearner: true } : m))),
+  'is a learner': status(() => ({ isLearner: true })),
+  'knows one member less': members(now => now.slice(1)),
+  'knows nobody': members(() => []),
+  'has the id of another': view => ({ ...view, status: { ...view.status, memberID: view.members[0]?.id ?? 'f00d' } }),
+  'has an id that nobody knows': status(() => ({ memberID: 'f00d' })),
+  'sees no leader': status(() => ({ leader: '' })),
+  'sees another leader': status(({ memberID }) => ({ leader: memberID })),
+  'sees a leader that nobody knows': status(() => ({ leader: 'f00d' })),
+  'is in another term': status(({ raftTerm }, index) => ({ raftTerm: raftTerm + 1n + BigInt(index) })),
+  'has raised an alarm': view => ({ ...view, alarms: [{ memberID: view.status.memberID, alarm: 'CORRUPT' }] }),
+  'repeats an alarm': status(({ memberID }) => ({ errors: [`memberID:${memberID} alarm:CORRUPT`] })),
+  'has an error': status(() => ({ errors: ['etcdserver: no leader'] })),
+  'lags behind': status(({ raftIndex }) => ({ raftAppliedIndex: raftIndex - 50_000n })),
+  'is almost full': status(({ dbSizeInUse }) => ({ dbSize: 2 ** 34, dbSizeInUse: dbSizeInUse })),
+  'is full of data': status(() => ({ dbSize: 2 ** 34, dbSizeInUse: 2 ** 34 })),
+  'speaks an old protocol': status(() => ({ protocolVersion: '3.3.0' })),
+  'is starting': view => ({ ...view, service: { state: 'Preparing', healthy: false } }),
+  'is not well': view => ({ ...view, service: { ...view.service, healthy: false } }),
+  'is not there': view => ({ ...view, service: { state: '', healthy: false } }),
+}
+const WHATS = Object.keys(SAYS)
+
+export const etcdSays: Trouble<Stage> = {
+  family: 'etcd-says',
+  harmless: false,
+  draw: ({ random, shape, horizonMs }) => ({
+    family: 'etcd-says',
+    what: random.pick(WHATS),
+    when: { at: random.chance(0.3) ? 0 : random.between(0, horizonMs) },
+    // One says it, or all do.
+    times: random.between(0, 1),
+    machine: random.between(0, Math.min(shape.controlPlanes, machinesOf(shape)) - 1),
+    forMs: random.between(2000, 300_000),
+  }),
+  strike: (stage, { what, times = 0, machine: index = 0 }) => {
+    const { world } = stage.story
+    const edit = SAYS[what]
+    if (!edit) throw new Error(`etcd does not say ${what}`)
+    const controlPlanes = world.machines.filter(m => m.role === 'controlplane')
+    const told = times > 0 ? controlPlanes : controlPlanes.filter(m => m.index === index)
+    stage.note(`etcd of ${told.map(m => m.name).join(', ')} ${what}`)
+    const addresses = told.flatMap(m => m.addresses.map(address => [address, m.index] as const))
+    for (const [address, at] of addresses)
+      stage.weather.etcdSays.set(address, { since: world.schedule.now(), edit: view => edit(view, at) })
+    return () => {
+      for (const [address] of addresses) stage.weather.etcdSays.delete(address)
+    }
+  },
+}
