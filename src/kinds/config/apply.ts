@@ -163,7 +163,7 @@ const putBack = (view: View): Answer => {
   return {
     is: 'failed',
     reason: 'ConfigRejected',
-    message: `${displayName(target)} was not well with the patched configuration, and Talos has put the one from before back: ${target.message ?? 'it did not answer'}. No other machine was given it. Mend the patch and start another operation.`,
+    message: `${displayName(target)} was not well with the patched configuration, and Talos has put the one from before back: ${target.message ?? 'it did not answer'}. No further machine is given it. Mend the patch, cancel this operation, and start another one.`,
   }
 }
 

@@ -60,7 +60,7 @@ const reboot: Step = {
   deadlineMs: view => since(view, durationMs(view.operation.spec.timeouts.reboot)),
   failure: 'RebootTimeout',
   remedy:
-    'If it hangs in its shutdown, `talosctl reboot --mode force` or a power cycle may free it. If its new configuration keeps it away, only its console helps; no other machine was given it.',
+    'If it hangs in its shutdown, `talosctl reboot --mode force` or a power cycle may free it. If its new configuration keeps it away, only its console helps; no further machine is given it.',
   milestone: true,
 }
 

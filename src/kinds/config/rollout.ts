@@ -7,12 +7,13 @@ import { ms, openTargets, targetsOf } from '../../core/ledger.ts'
 import { giveBack, soak } from '../../core/machine-steps/coming-back.ts'
 import { etcdLeader } from '../../core/machine-steps/etcd.ts'
 import { machineToOpen } from '../../core/machine-steps/opening.ts'
+import { losses } from '../../core/machine-steps/losses.ts'
 import { heldBecause, inOrder } from '../../core/machine-steps/order.ts'
-import { candidateOf, controlPlanesOf, drainGoal, isControlPlane, isSelected } from '../../core/machine-steps/target.ts'
+import { candidateOf, drainGoal, isControlPlane, isSelected } from '../../core/machine-steps/target.ts'
 import { controlPlanesFirst, fewAtATime, workerTurn } from '../../core/machine-steps/turn.ts'
 import { sha256 } from '../../core/sha256.ts'
 import type { Need, View, World } from '../../core/world.ts'
-import { displayName, dryRunFacts, isKnown, machineFacts, nodeFacts, nodeOf } from '../../core/world.ts'
+import { displayName, dryRunFacts, isKnown, machineFacts } from '../../core/world.ts'
 import { apply, compare, keep, mayPatchAnew, stage, tryOut } from './apply.ts'
 import { patchesOf } from './patches.ts'
 import { aside, back } from './reboot.ts'
@@ -165,13 +166,7 @@ const outdated = (view: View): string | undefined => {
 const losesOf = (view: View): readonly string[] => {
   const { mode } = specOf(view.operation)
   if (mode === 'staged') return []
-  if (mode !== 'reboot') return ['what the change itself restarts']
-  const members = controlPlanesOf(view.world).length
-  const nodes = nodeFacts(view.world)
-  const node = nodes.ok && view.target.node ? nodeOf(nodes.value, view.target.node) : undefined
-  const api = members < 3 ? 'the Kubernetes API and etcd' : `one of ${members} API servers and etcd members`
-  const podsGo = drainGoal(view).drain === 'none' ? 'its pods, which are not drained' : 'its pods, which are evicted first'
-  return [...(isControlPlane(view) ? [`${api}, until it is back`] : []), ...(node ? [podsGo] : [])]
+  return mode === 'reboot' ? losses(view, { drained: view.operation.spec.drain.policy !== 'skip' }) : ['what the change itself restarts']
 }
 
 const preview = (view: View): PlannedMachine => {

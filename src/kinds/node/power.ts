@@ -76,7 +76,7 @@ export const rebootStage: Stage = actionStage('reboot', {
   takesAway: true,
   steps: [...aside, reboot, running, nodeReady, apiServer, rejoin(settled), uncordon],
   becomes: () => 'rebooted',
-  loses: losesAll(', until it is back'),
+  loses: losesAll('until it is back'),
   outcome: ({ before }, after) =>
     before?.version === after?.version ? 'rebooted' : `rebooted, from ${before?.version} into ${after?.version ?? 'another version'}`,
 })
@@ -122,6 +122,6 @@ export const shutdownStage: Stage = actionStage('shutdown', {
   takesAway: true,
   steps: [...aside, shutdown],
   becomes: () => 'off',
-  loses: losesAll(', until somebody starts it'),
+  loses: losesAll('until somebody starts it'),
   outcome: (_, after) => (after ? 'stopped, and was started again' : 'answers no more'),
 })

@@ -205,7 +205,7 @@ export const resetStage: Stage = actionStage('reset', {
   removes: true,
   becomes: view =>
     `${rebootsAfter(view) ? 'in maintenance' : 'off'}, ${wipeOf(view) === 'disk' ? 'its system disk wiped' : 'its state wiped'}`,
-  loses: view => [...losesAll(', for good')(view), 'everything on its disk'],
+  loses: view => [...losesAll('for good')(view), 'everything on its disk'],
   outcome: () => 'reset, and no more in the cluster',
 })
 

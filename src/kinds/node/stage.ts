@@ -3,10 +3,11 @@ import { YES, wait } from '../../core/kind.ts'
 import { openTargets } from '../../core/ledger.ts'
 import { giveBack } from '../../core/machine-steps/coming-back.ts'
 import { etcdNeed } from '../../core/machine-steps/etcd.ts'
-import { candidateOf, controlPlanesOf, drainGoal, isControlPlane, machineOf, nodeOfTarget } from '../../core/machine-steps/target.ts'
+import { candidateOf, drainGoal, isControlPlane, machineOf, nodeOfTarget } from '../../core/machine-steps/target.ts'
+import { losses } from '../../core/machine-steps/losses.ts'
 import { workerTurn } from '../../core/machine-steps/turn.ts'
 import type { View } from '../../core/world.ts'
-import { machineFacts, nodeFacts, nodeOf } from '../../core/world.ts'
+import { machineFacts } from '../../core/world.ts'
 import type { Action } from './spec.ts'
 import { meant, specOf, wayOf } from './view.ts'
 
@@ -75,17 +76,8 @@ const outdated = (view: View): string | undefined => {
 /** What its users lose while a machine is away. */
 export const losesAll =
   (until: string) =>
-  (view: View): readonly string[] => {
-    const members = controlPlanesOf(view.world).length
-    const nodes = nodeFacts(view.world)
-    const node = nodes.ok && view.target.node ? nodeOf(nodes.value, view.target.node) : undefined
-    const drained = wayOf(view) === 'orderly' && drainGoal(view).drain !== 'none'
-    const api = members < 3 ? `the Kubernetes API and etcd${until}` : `one of ${members} API servers and etcd members${until}`
-    return [
-      ...(isControlPlane(view) ? [api] : []),
-      ...(node ? [drained ? 'its pods, which are evicted first' : 'its pods, which are not drained'] : []),
-    ]
-  }
+  (view: View): readonly string[] =>
+    losses(view, { drained: wayOf(view) === 'orderly' && drainGoal(view).drain !== 'none', until })
 
 export const hasNode = (view: View): boolean => {
   const node = nodeOfTarget(view)
