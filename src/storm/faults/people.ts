@@ -1,4 +1,4 @@
-import { ANNOTATION, CONTROLLER, leaseName } from '../../api/names.ts'
+import { ANNOTATION, CONTROLLER, leaseName, operationHolder } from '../../api/names.ts'
 import { RESOURCE } from '../../world/objects.ts'
 import { ICHOR } from '../../world/ports/home.ts'
 import type { Trouble } from '../plan.ts'
@@ -36,6 +36,7 @@ const WHATS = [
     'another operation',
   ],
   ...['other value of retry', 'scale a budget', 'override', 'another kind of operation', 'lease of a machine', 'lease of the CNI'],
+  ...['lease of a machine that is gone', 'lease of an operation that is gone', 'lease of a cluster that is gone', 'lease without its uid'],
 ] as const
 
 const theOperation = (stage: Stage): string => stage.plan.operations[0]?.name ?? ''
@@ -114,6 +115,19 @@ export const people: Trouble<Stage> = {
       }
       case 'lease of the CNI':
         return lend(stage, `${CONTROLLER}/cni/${NAMESPACE}/${CLUSTER}`, world.store.get(ICHOR.clusters, NAMESPACE, CLUSTER)?.metadata.uid)
+      case 'lease of a machine that is gone':
+        return lend(stage, `${CONTROLLER}/machine/${NAMESPACE}/gone`, GONE)
+      case 'lease of an operation that is gone':
+        return lend(stage, operationHolder(NAMESPACE, 'gone'), GONE)
+      case 'lease of a cluster that is gone':
+        return lend(stage, `${CONTROLLER}/cni/${NAMESPACE}/${CLUSTER}`, GONE)
+      case 'lease without its uid': {
+        const lease = world.store.get(RESOURCE.leases, NAMESPACE, leaseName(CLUSTER))
+        if (!lease) return
+        const { [ANNOTATION.holderUid]: _uid, ...annotations } = lease.metadata.annotations ?? {}
+        stage.byHand(undefined, () => world.store.update(RESOURCE.leases, { ...lease, metadata: { ...lease.metadata, annotations } }))
+        return
+      }
       case 'edit annotations':
         if (story.operation(name)) story.edit(name, { annotations: { 'example.com/note': String(world.schedule.now()) } })
         return
@@ -151,6 +165,9 @@ export const people: Trouble<Stage> = {
     }
   },
 }
+
+/** The uid of what was there once. */
+const GONE = '00000000-0000-4000-8000-000000000000'
 
 /** Somebody writes another holder into the lock, with its uid where it has one, and takes it out again. */
 const lend = (stage: Stage, to: string, uid?: string): (() => void) | undefined => {
