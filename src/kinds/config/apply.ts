@@ -7,7 +7,7 @@ import { asRecorded, both, denied, since } from '../../core/machine-steps/guards
 import { addressOf, isControlPlane, machineOf } from '../../core/machine-steps/target.ts'
 import { sha256 } from '../../core/sha256.ts'
 import type { View } from '../../core/world.ts'
-import { configurationFacts, displayName } from '../../core/world.ts'
+import { configurationFacts, displayName, nodeFacts } from '../../core/world.ts'
 import type { ApplyMode } from '../../ports/configuration.ts'
 import type { Result } from '../../ports/fault.ts'
 import { configNeeds, heldNow, isRepeatable, recorded, runsNow, short, wishFor } from './view.ts'
@@ -68,6 +68,12 @@ const isAsComputed = (view: View): Verdict => {
   return wish.is === 'made' && sha256(wish.to) === computed ? YES : wait('its configuration is read once more')
 }
 
+/** What follows at once can be judged. */
+const isJudged = ({ world }: View): Verdict => {
+  const nodes = nodeFacts(world)
+  return nodes.ok ? YES : wait(`the Kubernetes API does not answer: ${nodes.fault.message}`, 'NodeNotReady')
+}
+
 const etcdIsWell = (view: View): Verdict =>
   isControlPlane(view) ? asGuard(gate(view.operation, view.world, { purpose: 'settled', etcdStepAllowed: true })) : YES
 
@@ -88,7 +94,10 @@ const writing = ({ name, summary, mode, says, done, isThere = false }: Writing):
   done,
   guardNeeds: view => (mode === 'staged' ? [] : etcdNeed(view)),
   guard: view =>
-    both(asRecorded(view), () => both(isThere ? YES : isAsComputed(view), () => (mode === 'staged' || isThere ? YES : etcdIsWell(view)))),
+    both(asRecorded(view), () => {
+      if (isThere) return YES
+      return both(isAsComputed(view), () => (mode === 'staged' ? YES : both(isJudged(view), () => etcdIsWell(view))))
+    }),
   act: {
     long: true,
     disruptive: true,
@@ -150,16 +159,36 @@ export const stage = writing({
 /** Without a gap since then, so that what came and went again cannot have been missed. */
 const isInSightSince = ({ world }: View, at: number): boolean => world.watchedMs >= world.now - at
 
+const NOT_YET = 'the patched configuration is not tried yet'
+
+/** How long a machine has to be well in a trial; after less than that before its end nothing can be proved any more. */
+const provingMs = ({ world }: View): number => 3 * world.timing.etcdStableMs
+
+/** Nobody can tell whether the machine is well, and that is not its own fault. */
+const cannotBeJudged = (view: View): boolean => {
+  const { target, world } = view
+  return target.step === 'trial' && !nodeFacts(world).ok && world.now - ms(target.stepStartedAt) >= tryMs(view) - provingMs(view)
+}
+
+/** A trial that could not be judged still runs. */
+const isLeft = ({ target, world }: View): boolean => {
+  const configuration = configurationFacts(world, target.name)
+  const isOnTrial = configuration.ok && configuration.value.onDisk !== configuration.value.running
+  return target.step === 'try' && target.firstActedAt === undefined && isOnTrial
+}
+
 /** The configuration from before is back although the new one was tried, or may have been: for a person where it is certain that it was not well with it. */
 const putBack = (view: View): Answer => {
   const { target, world } = view
   const receipt = receiptOf(target, 'try')
   const isPast = target.step !== undefined && target.step !== 'compare' && target.step !== 'try'
   const begun = isPast ? ms(target.stepStartedAt) : target.actedAt === undefined ? undefined : ms(target.actedAt)
-  if (begun === undefined) return no('the patched configuration is not tried yet')
+  if (begun === undefined) return no(NOT_YET)
+  // A person has looked, and wants another try.
+  if (isPast && ms(view.operation.status.lastRetry) >= begun) return no(NOT_YET)
   const wasTaken = isPast || (receipt !== undefined && ms(receipt.at) >= begun)
   const wasSilent = !isPast && target.fault !== undefined && (world.now - begun >= tryMs(view) || (target.attempts ?? 0) > 1)
-  if (!(wasTaken || wasSilent) || !isInSightSince(view, begun)) return no('the patched configuration is not tried yet')
+  if (!(wasTaken || wasSilent) || !isInSightSince(view, begun)) return no(NOT_YET)
   return {
     is: 'failed',
     reason: 'ConfigRejected',
@@ -176,7 +205,10 @@ export const tryOut = {
     says: 'trying the patched configuration',
     done: view => {
       const held = heldNow(view)
-      return held === 'read' ? putBack(view) : hasIt(view, '')
+      if (held === 'read') return putBack(view)
+      if (held === 'computed' && cannotBeJudged(view))
+        return no('the Kubernetes API does not answer, so nobody can tell whether the machine is well; it is tried again')
+      return held === 'computed' && isLeft(view) ? no('Talos has not ended the trial before yet') : hasIt(view, NOT_YET)
     },
   }),
   // The network may go with it: it is back, one way or the other, when the trial has ended.
@@ -185,7 +217,7 @@ export const tryOut = {
 } satisfies Step
 
 /** How long the machine may take to be well, and the trial to end by itself where it never is. */
-export const trialMs = (view: View): number => tryMs(view) + 3 * view.world.timing.etcdStableMs
+export const trialMs = (view: View): number => tryMs(view) + provingMs(view)
 
 export const keep = writing({
   name: 'keep',

@@ -315,6 +315,35 @@ describe('a configuration that a machine is not well with', () => {
   })
 })
 
+describe('a trial', () => {
+  it.each([2, 3, 4, 6])('that cannot be judged, because the API is away for %i minutes, is made again', async minutes => {
+    const story = await begun({ homeOutside: true }, { patches: [{ inline: APPENDS }] })
+    await whenOpen(story, 'wk-1', step => step === 'trial')
+    await story.pass(20_000)
+    story.world.apiOutage(minutes * MINUTE)
+    await settled(story)
+    expect(status(story)).toMatchObject({ phase: 'Completed' })
+    expect(status(story).lastFailure).toBeUndefined()
+    for (const m of story.world.machines) expect(times(m.config, 'ichor.example.com')).toBe(1)
+  })
+
+  it('that ended badly is made again when a person has mended the machine and resumes', async () => {
+    const story = await begun({}, { patches: [{ inline: APPENDS }] })
+    await whenOpen(story, 'wk-1', step => step === 'trial')
+    story.world.blackHole('wk-1', true)
+    await settled(story)
+    story.world.blackHole('wk-1', false)
+    await story.until('Talos has put it back', () => !story.world.machine('wk-1').config.includes('ichor.example.com'))
+    await story.pass(2 * MINUTE)
+    expect(status(story).phase).toBe('Paused')
+    await resume(story)
+    await settled(story)
+    expect(status(story).phase).toBe('Completed')
+    expect(applied(story, 'wk-1')).toEqual(['tried', 'tried', ''])
+    for (const m of story.world.machines) expect(times(m.config, 'ichor.example.com')).toBe(1)
+  })
+})
+
 describe('a controller that is not there', () => {
   it('while a machine is on trial: Talos ends the trial, and the next controller tries again', async () => {
     const story = createStory({ seed: 3 })
