@@ -44,7 +44,9 @@ export const decideBlindly = (operation: TalosOperation, refusal: Refusal, now: 
     status.phase === 'Paused' &&
     status.failureReason === 'PreflightRefused' &&
     ledger.standingRefusals(status).some(r => r.rule === refusal.rule)
+  if (!isRefused) return { do: 'record', status: refused, event }
+  // Nothing is tried again, so no retry is counted; a wish that stands in somebody's manifests is not answered each time.
   if (metadata.annotations[ANNOTATION.retry] === 'true' && !spec.paused)
-    return { do: 'drop-retry', status: { ...refused, lastRetry: ledger.iso(now) }, event }
-  return isRefused ? { do: 'rest' } : { do: 'record', status: refused, event }
+    return { do: 'drop-retry', status: undefined, ...(metadata.retryAppliedBy === undefined ? { event } : {}) }
+  return { do: 'rest' }
 }

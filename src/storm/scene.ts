@@ -185,8 +185,9 @@ export const watchScene = (stage: Stage): Scene => {
     editedAt: () => editedAt,
     openOn: machine => {
       for (const operation of stage.operations()) {
-        const target = targetOf(operation, machine)
-        if (target?.phase === 'Running') return { operation, target }
+        // Another may have been closed before it, of the machine in whose place this one came.
+        const target = operation.status.machines?.find(t => t.phase === 'Running' && machineOf(t) === machine)
+        if (target) return { operation, target }
       }
       return undefined
     },

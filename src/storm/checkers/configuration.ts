@@ -42,7 +42,8 @@ export const patchedOnce: Checker = {
       const open = what === 'config-applied' ? scene.openOn(machine) : undefined
       if (!open) return
       const operations = patchedBy.get(machine) ?? new Set()
-      patchedBy.set(machine, operations.add(open.operation.metadata.uid))
+      // A machine that came in the place of another with the same configuration is a newcomer to the same operation.
+      patchedBy.set(machine, operations.add(`${open.operation.metadata.uid} ${open.target.name}`))
       const times = Math.max(...[machine.config, configOnDisk(machine)].map(text => text.split(ADDED).length - 1))
       if (times > operations.size) object(`${machine.name} was patched ${times} times by ${operations.size} operations`)
     })
