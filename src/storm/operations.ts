@@ -1,4 +1,5 @@
 import type { Random } from '../world/random.ts'
+import { MANNERED_PATCHES, WRONG_PATCHES } from './patches.ts'
 import type { Draft, Shape } from './plan.ts'
 import { OTHER_SCHEMATIC, SCHEMATIC, UNKNOWN_SCHEMATIC } from './setting.ts'
 
@@ -135,13 +136,15 @@ export const STRANGE_PATCHES = {
 } as const
 
 const drawConfig: Draw = (random, shape) => {
-  const isOdd = random.chance(0.35)
+  const isOdd = random.chance(0.5)
   const mode = random.pick(['try', 'try', 'no-reboot', 'staged', 'reboot'])
   const usual = random.pick(['adds', 'adds', 'sets', 'kubelet', 'document', 'operations'] as const)
   const patches = [PATCHES[usual], ...(random.chance(0.3) && usual !== 'operations' && usual !== 'document' ? [PATCHES.sets] : [])]
   const sources = patches.map(inline => ({ inline }))
   if (!isOdd) return { kind: 'config', ...envelope(random, shape), config: { mode, patches: sources } }
-  const strange = random.pick(Object.values({ ...STRANGE_PATCHES, onBoot: PATCHES.onBoot, nothing: PATCHES.nothing }))
+  const strange = random.pick<string>(
+    random.pick([Object.values({ ...STRANGE_PATCHES, onBoot: PATCHES.onBoot, nothing: PATCHES.nothing }), WRONG_PATCHES, MANNERED_PATCHES]),
+  )
   const odd = random.chance(0.8) ? { inline: strange } : { secretKeyRef: { name: 'nobody', key: 'patch' } }
   const safe = strange === STRANGE_PATCHES.cutsOff ? 'try' : mode
   return {

@@ -50,8 +50,7 @@ const readOperation = (node: Node, place: Place): Operation | undefined => {
   if (!path) return wrong('its path is no JSON pointer', 'write it as /machine/kubelet/image')
   if ((verb === 'move' || verb === 'copy') && !from) return wrong('it does not say from where', 'give a JSON pointer as from')
   const value = valueAt(node, 'value')
-  if (['add', 'replace', 'test'].includes(verb) && value === undefined)
-    return wrong('it has no value', 'give one, null where null is meant')
+  if (['add', 'replace', 'test'].includes(verb) && value === undefined) return wrong('it has no value', 'give one')
   return { verb, path, from: from ?? [], node, ...(value === undefined ? {} : { value }) }
 }
 

@@ -3,6 +3,7 @@ import { ANNOTATION } from '../../api/names.ts'
 import { RELEASE_NAMES } from '../../world/releases.ts'
 import { PATCHES, STRANGE_PATCHES } from '../operations.ts'
 import { isHopeless, isMistaken } from '../gates.ts'
+import { WRONG_PATCHES } from '../patches.ts'
 import type { Draft, Plan, Shape } from '../plan.ts'
 import type { Setting } from '../setting.ts'
 import { isBack, isKnown, minorSteps, supports } from './path.ts'
@@ -66,10 +67,10 @@ const RULES: Readonly<Record<string, Explains>> = {
   NoMachines: ({ spec }) => spec.machineSelector !== undefined,
   NotAControlPlane: asked => !isOnControlPlane(asked),
   OnlyMember: ({ shape }) => shape.controlPlanes === 1,
-  PatchAmbiguous: isPatchedBy(STRANGE_PATCHES.trap),
-  PatchForbidden: isPatchedBy(STRANGE_PATCHES.secret),
-  PatchInvalid: isPatchedBy(STRANGE_PATCHES.noYaml),
-  PatchMatchesNothing: isPatchedBy(STRANGE_PATCHES.gone),
+  PatchAmbiguous: isPatchedBy(STRANGE_PATCHES.trap, ...WRONG_PATCHES),
+  PatchForbidden: isPatchedBy(STRANGE_PATCHES.secret, ...WRONG_PATCHES),
+  PatchInvalid: isPatchedBy(STRANGE_PATCHES.noYaml, ...WRONG_PATCHES),
+  PatchMatchesNothing: isPatchedBy(STRANGE_PATCHES.gone, ...WRONG_PATCHES),
   PatchMissing: ({ config }) => config.patches?.some(({ secretKeyRef }) => secretKeyRef !== undefined) === true,
   PlatformMismatch: asked => namesImage(asked) || asked.setting.platform !== undefined,
   QuorumWouldBeLost: asked =>
@@ -83,7 +84,8 @@ const RULES: Readonly<Record<string, Explains>> = {
   TalosSkew: asked => isTooFar(asked) || !supports(asked.shape.talos, asked.kubernetes.version ?? asked.shape.kubernetes),
   TalosUnknown: ({ talos: { version } }) => version !== undefined && !isKnown(version),
   TwoControlPlanes: ({ talos: { version }, shape }) => shape.controlPlanes === 2 && version !== undefined && isBack('v1.13.0', version),
-  UnknownField: isPatchedBy(STRANGE_PATCHES.typo),
+  UnknownDocument: isPatchedBy(...WRONG_PATCHES),
+  UnknownField: isPatchedBy(STRANGE_PATCHES.typo, ...WRONG_PATCHES),
   UnknownMachine: ({ node }) => node.machine === 'nobody',
   UnknownService: ({ node, setting }) => node.service === 'ext-nothing' || (node.service === 'ext-tool' && !setting.service),
   WholeCluster: ({ spec }) => spec.machineSelector !== undefined,
