@@ -2,7 +2,8 @@
 import { readdirSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { firstPicture } from './first-picture.ts'
-import { kilobytes, megabytes, percent, ratioAtLeast, ratioAtMost, type Row, seconds, secondsAtMost, size } from './format.ts'
+import { kilobytes, megabytes, percent, ratioAtLeast, ratioAtMost, type Row, seconds, secondsAtMost, size, table } from './format.ts'
+import { kubernetesInVirtualTime } from './kubernetes-in-virtual-time.ts'
 import { manyMachines } from './many-machines.ts'
 import type { Found } from './report.ts'
 import { rolloutInVirtualTime } from './rollout-in-virtual-time.ts'
@@ -40,6 +41,25 @@ const rollout = async (shipped: Shipped, quick: boolean): Promise<Found> =>
       ? [await rolloutOnTheWire(shipped, 3, 3, 50)]
       : [await rolloutOnTheWire(shipped, 3, 3, 6), await rolloutOnTheWire(shipped, 5, 20, 50)],
   )
+
+const kubernetes = async (): Promise<Found> => {
+  const found = [await kubernetesInVirtualTime(3, 3, 1), await kubernetesInVirtualTime(5, 20, 1)]
+  return {
+    rows: found.map(one => ({
+      what: `Upgrade of Kubernetes over the restarts of its parts, ${size(one)} machines, virtual time`,
+      ...ratioAtMost(one.restartingMs / one.ownMs, 1.1),
+    })),
+    details: `## Where the time of an upgrade of Kubernetes goes
+
+v1.35.4 to v1.36.2. *Parts*: the programs, each from its image in the configuration to the moment when it works, one after the other. *Until the manifests*: from the first image to the last manifest. *All*: with all pulls before, and the pods
+of kube-proxy after.
+
+${table(
+  ['run', 'parts', 'until the manifests', 'all'],
+  found.map(one => [size(one), seconds(one.ownMs), seconds(one.restartingMs), seconds(one.wallMs)]),
+)}`,
+  }
+}
 
 const listing = async (shipped: Shipped, quick: boolean): Promise<Found> => {
   const what = 'Start of `ichor operation list` over `kubectl get talosoperations`'
@@ -139,6 +159,7 @@ const operations = async (shipped: Shipped, quick: boolean): Promise<Found> => {
 export const parts: Readonly<Record<string, Part>> = {
   demo: { about: 'first picture of the demo, about 1 minute', measure: (_, quick) => (quick ? undefined : demo()) },
   rollout: { about: 'rollouts in virtual time and on the wire, about 7 minutes', measure: rollout },
+  kubernetes: { about: 'upgrades of Kubernetes in virtual time', measure: kubernetes },
   listing: { about: 'start of a listing, about 1 minute', measure: listing },
   bundle: { about: 'size of what is built', measure: bundle },
   snapshot: { about: 'an etcd snapshot of 1 GiB, about 8 minutes', measure: (_, quick) => (quick ? undefined : snapshot()) },

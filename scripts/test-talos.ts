@@ -1,19 +1,20 @@
 // `npm run test:talos`: builds real Talos machines once, starts three control planes and a worker in a network namespace, runs the tests of
-// test/realtalos against them, and ends them without a trace. The last line is "N passed, N failed, N skipped".
+// test/realtalos against them, and ends them without a trace; then once more with an older Kubernetes, for the test that upgrades it. The last
+// line is "N passed, N failed, N skipped".
 // `--record` writes the answers of the machines down anew (test/realtalos/recorded). Other arguments pick tests, as for vitest.
 // Where this machine cannot run them, that is one skip; ICHOR_REQUIRE_REAL_PARTS=1 makes it a failure, unless it is the kernel that refuses.
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process'
 import { existsSync, mkdirSync, readFileSync, rmdirSync, rmSync } from 'node:fs'
-import { delimiter, join } from 'node:path'
+import { delimiter, join, relative } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
 import { realParts } from '../test/real/parts.ts'
 import { finish, type Summary } from './summary.ts'
-import { agreement, readVitestReport } from './vitest-report.ts'
+import { agreement, readVitestReport, type VitestReport } from './vitest-report.ts'
 
 const root = join(import.meta.dirname, '..')
 const folder = join(root, 'test', 'realtalos')
+const config = 'vitest.talos.config.ts'
 const cache = process.env.REALTALOS_CACHE ?? join(root, '.cache', 'realtalos')
-const reportPath = join(root, '.cache', 'vitest-talos.json')
 const isRecording = process.argv.includes('--record')
 const filters = process.argv.slice(2).filter(argument => argument !== '--record')
 const env = {
@@ -50,29 +51,73 @@ function failed(why: unknown): Summary {
   return { ...nothing, failed: [`real Talos machines: ${reason}`] }
 }
 
+/** How long it took. */
+function seconds(since: number): string {
+  return `${Math.round((Date.now() - since) / 1000)} s`
+}
+
 async function main(): Promise<Summary> {
   const begin = Date.now()
-  const seconds = (since: number) => `${Math.round((Date.now() - since) / 1000)} s`
   // Only our own versions fit together; envtest has others.
   delete process.env.KUBEBUILDER_ASSETS
   const parts = await realParts('etcd', 'kube-apiserver', 'kubectl', 'talosctl')
   if ('missing' in parts) throw new Error(`real Talos machines need ${parts.missing}`)
-  if ((await run('bash', [join(folder, 'build.sh'), ...Object.values(parts.paths)])) !== 0)
+  const rounds = roundsOf(await testFiles())
+  const needsOlder = rounds.some(({ machines }) => machines.includes('older'))
+  if ((await run('bash', [join(folder, 'build.sh'), ...(needsOlder ? ['older'] : []), ...Object.values(parts.paths)])) !== 0)
     throw new Error('the machines could not be built')
   console.error(`machines are built, ${seconds(begin)}`)
+  const sum = { ...nothing }
+  const metas: VitestReport['metas'] = []
+  for (const round of rounds) {
+    // What the others found is to be told all the same.
+    const told = await play(round).catch((error: unknown) => {
+      if (error instanceof Stopped) throw error
+      return { ...failed(error), metas: [] }
+    })
+    sum.passed += told.passed
+    sum.skipped += told.skipped
+    sum.failed = [...sum.failed, ...told.failed]
+    sum.skips = [...sum.skips, ...told.skips]
+    metas.push(...told.metas)
+  }
+  return { ...sum, agreements: agreement(metas) }
+}
 
+/** Machines, by the arguments of up.sh, and the files whose tests are not for them. */
+type Round = { readonly machines: readonly string[]; readonly others: readonly string[] }
+
+function roundsOf(files: readonly string[]): readonly Round[] {
+  const upgrades = files.filter(file => file.endsWith('/realtalos/kubernetes.test.ts'))
+  const rounds: readonly Round[] = [
+    { machines: ['3', '1'], others: upgrades },
+    { machines: ['3', '1', 'older'], others: files.filter(file => !upgrades.includes(file)) },
+  ]
+  return rounds.filter(({ others }) => others.length < files.length)
+}
+
+/** The files that the arguments pick. */
+async function testFiles(): Promise<readonly string[]> {
+  const args = ['list', ...filters, '--config', config, '--filesOnly', '--json']
+  const listing = spawnSync('vitest', args, { cwd: root, env, encoding: 'utf8' })
+  if (listing.status !== 0) throw new Error(`vitest cannot list the tests: ${listing.stderr || listing.stdout}`)
+  return (JSON.parse(listing.stdout) as readonly { readonly file: string }[]).map(({ file }) => relative(root, file))
+}
+
+async function play({ machines, others }: Round): Promise<VitestReport> {
   await nobodyElseIsUp()
   const starting = Date.now()
-  const cluster = await startCluster()
+  const cluster = await startCluster(machines)
   const ready = Date.now()
+  const reportPath = join(root, '.cache', 'vitest-talos.json')
   let code = 1
   try {
     console.error(`machines are up, ${seconds(starting)}`)
     mkdirSync(join(root, '.cache'), { recursive: true })
     rmSync(reportPath, { force: true })
     code = await run(join(folder, 'in.sh'), [
-      ...['vitest', 'run', '--config', 'vitest.talos.config.ts', '--reporter=default', '--reporter=json'],
-      ...[`--outputFile.json=${reportPath}`, ...filters],
+      ...['vitest', 'run', '--config', config, '--reporter=default', '--reporter=json', `--outputFile.json=${reportPath}`],
+      ...[...filters, ...others.map(file => `--exclude=${file}`)],
     ])
     console.error(`the tests took ${seconds(ready)}`)
   } finally {
@@ -84,8 +129,7 @@ async function main(): Promise<Summary> {
   if (code !== 0 && report.failed.length === 0) report.failed.push(`vitest ended with ${code}`)
   const left = traces.filter(existsSync)
   if (left.length > 0) report.failed.push(`the machines left something behind: ${left.join(', ')}`)
-  const { passed, failed, skipped, skips, metas } = report
-  return { passed, failed, skipped, skips, agreements: agreement(metas) }
+  return report
 }
 
 /** Why these machines cannot run here, and whether a person (or a package) could mend it. */
@@ -147,8 +191,8 @@ async function nobodyElseIsUp(): Promise<void> {
 }
 
 /** The machines end when we say so, and when we end in whatever way: then the input of their holder closes. */
-async function startCluster(): Promise<{ end: () => Promise<void> }> {
-  const holder = spawn(join(folder, 'hold.sh'), ['3', '1'], { cwd: root, env, detached: true, stdio: ['pipe', 'pipe', 'inherit'] })
+async function startCluster(machines: readonly string[]): Promise<{ end: () => Promise<void> }> {
+  const holder = spawn(join(folder, 'hold.sh'), machines, { cwd: root, env, detached: true, stdio: ['pipe', 'pipe', 'inherit'] })
   const ended = new Promise<number>(resolve => {
     holder.once('error', error => {
       console.error(String(error))

@@ -89,11 +89,9 @@ const applies = (step: Step, kind: DocumentedKind): string => {
 }
 
 const notes = (step: Step, kind: DocumentedKind): string[] => {
-  const stable = oneOrBoth(kind, view => (step.stableMs ? formatDuration(step.stableMs(view)) : ''))
-  const guarded = oneOrBoth(kind, view => {
-    const stableMs = step.guardStableMs?.(view)
-    return stableMs === undefined ? '' : formatDuration(stableMs)
-  })
+  const told = (ms: number | undefined): string => (ms === undefined ? '' : formatDuration(ms))
+  const stable = oneOrBoth(kind, view => told(step.stableMs?.(view)))
+  const guarded = oneOrBoth(kind, view => told(step.guardStableMs?.(view)))
   return [
     ...(step.act ? [] : ['only waits']),
     ...(step.act?.disruptive ? ['disruptive: leadership and lock are read again right before it'] : []),

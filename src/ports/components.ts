@@ -14,10 +14,10 @@ export type StaticPodFacts = {
   /** Of the configuration, Talos' own default where that names none. */
   readonly image: string
   /**
-   * What Talos has for the kubelet; absent while it has nothing (its etcd is not well). `configVersion` is the annotation `talos.dev/config-version`
-   * of the pod that the kubelet makes of it.
+   * What Talos has for the kubelet; absent while it has nothing (its etcd is not well). `configVersion` is that of the pod that the kubelet makes of it:
+   * which rendering it is. `isProbed`: it is Ready only when its process has answered a probe, and not from its first moment.
    */
-  readonly rendered?: { readonly image: string; readonly configVersion: string }
+  readonly rendered?: { readonly image: string; readonly configVersion: string; readonly isProbed: boolean }
   /** Told without the API server, and up to a quarter of a minute old; absent where Talos has not asked yet. */
   readonly told?: { readonly ready: boolean; readonly restarts: number; readonly waiting?: Waiting }
 }

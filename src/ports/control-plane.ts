@@ -6,10 +6,12 @@ export type ControlPlanePod = {
   readonly component: StaticComponent
   readonly node: string
   readonly image: string
-  /** Its annotation `talos.dev/config-version`: which rendering of Talos it is; empty where it has none. */
+  /** Which rendering of Talos it is, by its annotations; empty where it has none. */
   readonly configVersion: string
   readonly ready: boolean
   readonly restarts: number
+  /** Since when its process runs, milliseconds since 1970 by the clock of its machine, in whole seconds; absent while it does not. */
+  readonly startedAt?: number
   readonly waiting?: Waiting
 }
 
@@ -26,6 +28,11 @@ export type RolloutFacts = {
 
 export type ControlPlaneFacts = {
   readonly pods: readonly ControlPlanePod[]
+  /**
+   * When each API server said last that it serves, by the host name that it goes by: milliseconds since 1970 by the clock of its machine. Each has a
+   * Lease for that, since Kubernetes 1.26. Empty where none has, or where they are not for us to read.
+   */
+  readonly servedAt: Readonly<Record<string, number>>
   /** Absent where the cluster has no such object. */
   readonly kubeProxy?: RolloutFacts
   readonly coreDNS?: RolloutFacts

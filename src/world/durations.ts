@@ -26,8 +26,10 @@ export const DURATIONS = {
   finishBoot: s(2, 5),
   /** After stage RUNNING until the kubelet reports static pods. */
   staticPods: s(10, 25),
-  /** From the end of a kube-apiserver until another one answers. */
-  startApiServer: s(16, 43),
+  /** From the end of a kube-apiserver until another process runs. */
+  startApiServer: s(12, 33),
+  /** From that until it answers. */
+  serveApiServer: s(4, 10),
   /** The same of the controller manager and the scheduler. */
   startComponent: s(3, 12),
   /** From kubelet's start until it has written the Node. */

@@ -1,9 +1,9 @@
-import { kubernetesConfigOf } from './kubernetes-config.ts'
+import { imageVersion, kubernetesConfigOf } from './kubernetes-config.ts'
 import type { Machine } from './machine.ts'
 import { setServiceState, startService, stopService } from './services.ts'
 import type { Site } from './site.ts'
 import { later } from './site.ts'
-import { hasProgram } from './static-pods.ts'
+import { beginStaticPodsAnew, hasProgram } from './static-pods.ts'
 
 /** The addresses that a kubelet is told to be at: the first of each family. */
 export const nodeIPsOf = ({ addresses }: Machine): readonly string[] =>
@@ -32,11 +32,18 @@ export const startKubelet = (site: Site, machine: Machine): void => {
     setServiceState(site, machine, 'kubelet', 'Failed', `Failed to run pre stage: ${why}`)
     return
   }
+  const before = machine.kubeletRun.image
   machine.kubeletRun = { image, rendered }
   startService(site, machine, 'kubelet')
   machine.kubelet = true
   site.tell(machine, 'kubelet-up')
+  if (before !== '' && minorOf(before) !== minorOf(image))
+    later(site, machine, site.durations.fixed(BEGINS_ANEW_MS), () => beginStaticPodsAnew(site, machine))
 }
+
+/** So long after its start a kubelet of another minor ends the containers that it finds, to begin them anew. */
+const BEGINS_ANEW_MS = 2000
+const minorOf = (image: string): string => imageVersion(image).split('.').slice(0, 2).join('.')
 
 export const endKubelet = (site: Site, machine: Machine): void => {
   stopService(site, machine, 'kubelet')

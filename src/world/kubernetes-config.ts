@@ -129,7 +129,8 @@ export const readKubernetesConfig = (text: string, kubernetes: string): Kubernet
       at(apiServer, 'admissionControl') ?? own('KubeAdmissionControlConfig'),
       at(apiServer, 'auditPolicy') ?? own('KubeAuditPolicyConfig'),
       at(apiServer, 'authorizationConfig') ?? own('KubeAuthorizerConfig'),
-      at(own('KubeSchedulerConfig') ?? at(old, 'cluster', 'scheduler'), 'config'),
+      // Its file is written anew with every change of the section, also of the image.
+      own('KubeSchedulerConfig') ?? at(old, 'cluster', 'scheduler'),
     ].map(tree => JSON.stringify(tree ?? '')),
     labels: {
       ...(node ? textsAt(node, 'labels') : textsAt(old, 'machine', 'nodeLabels')),

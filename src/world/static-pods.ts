@@ -1,4 +1,5 @@
 import { digest, withoutDigest } from './images.ts'
+import { RESOURCE, change } from './objects.ts'
 import type { Component, KubernetesConfig } from './kubernetes-config.ts'
 import { COMPONENTS, kubernetesConfigOf } from './kubernetes-config.ts'
 import type { Machine } from './machine.ts'
@@ -20,6 +21,8 @@ export type Rendering = {
 export type StaticPod = Rendering & {
   /** Its process runs. */
   readonly isRunning: boolean
+  /** Its process does what it is for. The kubelet does not look for that at kube-apiserver, which is Ready before it answers. */
+  readonly isServing: boolean
   /** Since when, milliseconds since 1970. */
   readonly startedAt: number
   /** How often its process ended and was begun again. */
@@ -55,8 +58,29 @@ export const hasProgram = (site: Site, machine: Machine, image: string): boolean
 export const lastWordsOf = (site: Site, image: string): string | undefined =>
   [...site.faults.crashing].find(([end]) => withoutDigest(image).endsWith(end))?.[1]
 
-/** kube-apiserver of this machine runs. */
-export const isServing = (machine: Machine): boolean => machine.staticPods && machine.pods.get('kube-apiserver')?.isRunning === true
+/** kube-apiserver of this machine answers. */
+export const isServing = (machine: Machine): boolean => machine.staticPods && machine.pods.get('kube-apiserver')?.isServing === true
+
+/** An API server that serves says so in a Lease of its own. The world's does it once, and does not renew it every ten seconds. */
+const sayThatItServes = (site: Site, machine: Machine): void => {
+  const name = `apiserver-${digest(machine.name).slice(7, 33)}`
+  const lease = {
+    apiVersion: 'coordination.k8s.io/v1',
+    kind: 'Lease',
+    metadata: {
+      name,
+      namespace: 'kube-system',
+      labels: { 'apiserver.kubernetes.io/identity': 'kube-apiserver', 'kubernetes.io/hostname': machine.name },
+    },
+    spec: {
+      holderIdentity: `${name}_${digest(String(site.schedule.now())).slice(7, 15)}`,
+      leaseDurationSeconds: 3600,
+      renewTime: `${new Date(site.schedule.now()).toISOString().slice(0, -1)}000Z`,
+    },
+  }
+  if (!change(site.store, RESOURCE.leases, 'kube-system', name, now => ({ ...now, spec: lease.spec })))
+    site.store.create(RESOURCE.leases, lease)
+}
 
 const hashes = new WeakMap<Rendering, string>()
 
@@ -128,7 +152,8 @@ export const runStaticPods = (site: Site, machine: Machine, startedAt: number): 
   wanted.set(machine, now)
   machine.staticPods = true
   for (const [name, rendering] of now.renderings)
-    machine.pods.set(name, { ...rendering, isRunning: true, startedAt, restarts: 0, waiting: undefined })
+    machine.pods.set(name, { ...rendering, isRunning: true, isServing: true, startedAt, restarts: 0, waiting: undefined })
+  sayThatItServes(site, machine)
 }
 
 const set = (site: Site, machine: Machine, name: Component, pod: StaticPod): void => {
@@ -147,7 +172,7 @@ const startPod = (site: Site, machine: Machine, name: Component, rendering: Rend
     if (!isCurrent()) return
     const { restarts = 0 } = machine.pods.get(name) ?? {}
     const wait = (reason: string, message: string): void =>
-      set(site, machine, name, { ...rendering, isRunning: false, startedAt: 0, restarts, waiting: { reason, message } })
+      set(site, machine, name, { ...rendering, isRunning: false, isServing: false, startedAt: 0, restarts, waiting: { reason, message } })
     if (!hasProgram(site, machine, image)) {
       const why = `failed to pull and unpack image "${image}": failed to resolve reference "${image}": ${image}: not found`
       site.journal.write(machine.name, 'pull-failed', image)
@@ -166,7 +191,7 @@ const startPod = (site: Site, machine: Machine, name: Component, rendering: Rend
       site.journal.write(machine.name, 'static-pod-crashed', `${name} ${image}`)
       const message = `back-off ${againMs / 1000}s restarting failed container=${name} pod=${name}-${machine.name}_kube-system`
       set(site, machine, name, {
-        ...{ ...rendering, isRunning: false, startedAt: 0, restarts: restarts + 1 },
+        ...{ ...rendering, isRunning: false, isServing: false, startedAt: 0, restarts: restarts + 1 },
         waiting: { reason: 'CrashLoopBackOff', message },
       })
       later(site, machine, site.durations.fixed(againMs), () => {
@@ -175,8 +200,29 @@ const startPod = (site: Site, machine: Machine, name: Component, rendering: Rend
       return
     }
     site.journal.write(machine.name, 'static-pod', `${name} ${image}`)
-    set(site, machine, name, { ...rendering, isRunning: true, startedAt: site.schedule.now(), restarts, waiting: undefined })
+    const isSlow = name === 'kube-apiserver'
+    const process = { ...rendering, isRunning: true, isServing: !isSlow, startedAt: site.schedule.now(), restarts, waiting: undefined }
+    set(site, machine, name, process)
+    if (!isSlow) return
+    later(site, machine, site.durations.draw('serveApiServer'), () => {
+      if (machine.pods.get(name) !== process) return
+      site.journal.write(machine.name, 'api-server')
+      set(site, machine, name, { ...process, isServing: true })
+      sayThatItServes(site, machine)
+    })
   })
+}
+
+/** The same pods, with other processes. */
+export const beginStaticPodsAnew = (site: Site, machine: Machine): void => {
+  if (!machine.staticPods || !machine.kubelet) return
+  const running = [...machine.pods].filter(([, pod]) => pod.isRunning)
+  if (running.length > 0) site.journal.write(machine.name, 'static-pods-anew')
+  for (const [name, pod] of running) {
+    site.journal.write(machine.name, 'static-pod-ended', name)
+    set(site, machine, name, { ...pod, isRunning: false, isServing: false, startedAt: 0, restarts: 0, waiting: undefined })
+    startPod(site, machine, name, pod)
+  }
 }
 
 /** The kubelet looks what Talos has for it: what is another pod ends, and begins anew. */
@@ -192,7 +238,7 @@ export const fetchStaticPods = (site: Site, machine: Machine): void => {
     }
     if (pod && hashOf(pod) === hashOf(rendering)) continue
     site.journal.write(machine.name, 'static-pod-ended', name)
-    set(site, machine, name, { ...rendering, isRunning: false, startedAt: 0, restarts: 0, waiting: undefined })
+    set(site, machine, name, { ...rendering, isRunning: false, isServing: false, startedAt: 0, restarts: 0, waiting: undefined })
     startPod(site, machine, name, rendering)
   }
 }

@@ -170,7 +170,8 @@ export const watchAlways = (story: Story, allowed: Allowed, self?: string): Watc
       const { maxUnavailable } = event.object.spec as { maxUnavailable: number | string }
       const limit = allowedUnavailable(maxUnavailable, world.machines.filter(m => m.role === 'worker').length)
       const open = (status.machines ?? []).filter(t => t.role === 'worker' && t.phase === 'Running').map(t => t.hostname ?? t.name)
-      if (open.length > limit) object(`workers open together: ${open.join(', ')}`)
+      // One that only pulls is not away.
+      if (open.length > limit && status.stage !== 'pull') object(`workers open together: ${open.join(', ')}`)
     })
   }
 

@@ -205,6 +205,7 @@ describe('several are reset at once, a control plane among them [B139 freed-dev-
         })
       },
       drive: async run => {
+        await run.until('the first has the lock', () => run.status().machines !== undefined)
         reset(run, 'wk-2', { rebootAfter: true })
         await run.until('the first is given up', () => isOver(run.status()), 60 * MINUTE)
         expect(run.status()).toMatchObject({ phase: 'Paused', failureReason: 'RebootTimeout' })

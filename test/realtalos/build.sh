@@ -2,15 +2,18 @@
 # Builds everything the machines need into $REALTALOS_CACHE (default .cache/realtalos of the checkout): Talos, Kubernetes,
 # etcd, containerd and the discovery service from their Go modules, our own small tools, and the machines' root file system.
 # What is there and made of the same sources is kept. Programs named as arguments (paths to etcd, kubectl, …, built from
-# ../real) are taken instead of built.
+# ../real) are taken instead of built. Where the first argument is "older", the older Kubernetes is built, too.
 set -euo pipefail
 . "$(dirname "$0")/lib.sh"
+
+older=
+[ "${1:-}" != older ] || { older=1; shift; }
 
 [ ! -x /usr/local/go/bin/go ] || PATH=$PATH:/usr/local/go/bin
 for tool in go apt-get dpkg-deb ldd; do
   command -v $tool >/dev/null || die "$tool is missing"
 done
-mkdir -p "$bin" "$cache/debs"
+mkdir -p "$bin/older" "$cache/debs"
 export CGO_ENABLED=0 GOOS=linux GOARCH=amd64 GOWORK=off GOFLAGS="-mod=readonly -buildvcs=false"
 
 for program in "$@"; do
@@ -50,16 +53,24 @@ for tool in containerd containerd-shim-runc-v2 ctr; do
     -ldflags "-s -w -X github.com/containerd/containerd/v2/version.Version=$containerd_version"
 done
 
-minor=${kubernetes_version#v1.}
-minor=${minor%%.*}
-for tool in kubelet kube-apiserver kube-controller-manager kube-scheduler kubectl; do
-  go_build "$real/kubernetes" k8s.io/kubernetes/cmd/$tool $tool -ldflags "-s -w \
-    -X k8s.io/component-base/version.gitVersion=$kubernetes_version \
+# build_kubernetes MODULE VERSION FOLDER PROGRAM...: into a folder below $bin.
+build_kubernetes() {
+  local module=$1 version=$2 folder=$3 tool
+  local minor=${version#v1.}
+  shift 3
+  for tool in "$@"; do
+    go_build "$module" k8s.io/kubernetes/cmd/$tool "$folder$tool" -ldflags "-s -w \
+    -X k8s.io/component-base/version.gitVersion=$version \
     -X k8s.io/component-base/version.gitMajor=1 \
-    -X k8s.io/component-base/version.gitMinor=$minor \
+    -X k8s.io/component-base/version.gitMinor=${minor%%.*} \
     -X k8s.io/component-base/version.gitTreeState=clean \
-    -X k8s.io/client-go/pkg/version.gitVersion=$kubernetes_version"
-done
+    -X k8s.io/client-go/pkg/version.gitVersion=$version"
+  done
+}
+build_kubernetes "$real/kubernetes" "$kubernetes_version" "" \
+  kubelet kube-apiserver kube-controller-manager kube-scheduler kubectl
+[ -z "$older" ] || build_kubernetes "$here/older-kubernetes" "$older_kubernetes_version" older/ \
+  kubelet kube-apiserver kube-controller-manager kube-scheduler
 
 go_build "$real/talos" github.com/siderolabs/talos/cmd/talosctl talosctl -ldflags "-s -w"
 go_build "$real/talos" github.com/siderolabs/talos/internal/app/machined machined -tags tcell_minimal,grpcnotrace -ldflags "-s -w"

@@ -12,6 +12,7 @@ required() { awk -v module="$2" '{ sub(/^require /, "") } $1 == module && $2 ~ /
 
 etcd_version=$(required "$real/etcd" go.etcd.io/etcd/server/v3)
 kubernetes_version=$(required "$real/kubernetes" k8s.io/kubernetes)
+older_kubernetes_version=$(required "$here/older-kubernetes" k8s.io/kubernetes) # to be upgraded from
 containerd_version=$(required "$here/containerd" github.com/containerd/containerd/v2)
 
 netns=realtalos          # the network namespace that holds everything

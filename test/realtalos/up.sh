@@ -1,11 +1,16 @@
 #!/bin/bash
-# Starts a cluster of real Talos machines: up.sh [CONTROLPLANES [WORKERS]] (default 3 1).
+# Starts a cluster of real Talos machines: up.sh [CONTROLPLANES [WORKERS [older]]] (default 3 1), with the older Kubernetes where asked for.
 # Everything lives in one network namespace; in.sh runs commands there, down.sh ends it.
 set -euo pipefail
 . "$(dirname "$0")/lib.sh"
 
 controlplanes=${1:-3}
 workers=${2:-1}
+case ${3:-} in
+"") begins_with=$kubernetes_version ;;
+older) begins_with=$older_kubernetes_version ;;
+*) die "the third argument can only be older" ;;
+esac
 [ "$(id -u)" = 0 ] || die "needs root"
 [ -d "$rootfs" ] || die "nothing built in $cache; run build.sh first"
 [ ! -e /run/netns/$netns ] && [ ! -e "$state" ] || die "already up; run down.sh first"
@@ -83,22 +88,30 @@ mount_files() {
 }
 mapfile -t kubelet_files < <(mount_files)
 
-service registry "$bin/imgreg" -listen $registry \
-  siderolabs/kubelet:$kubernetes_version=/usr/local/bin/kubelet "$bin/kubelet:/usr/local/bin/kubelet" \
-  "${kubelet_files[@]}" @/run:/var/run "$state/passwd:/etc/passwd" "$state/group:/etc/group" -- \
-  kube-apiserver:$kubernetes_version "$bin/kube-apiserver:/usr/local/bin/kube-apiserver" -- \
-  kube-controller-manager:$kubernetes_version "$bin/kube-controller-manager:/usr/local/bin/kube-controller-manager" -- \
-  kube-scheduler:$kubernetes_version "$bin/kube-scheduler:/usr/local/bin/kube-scheduler" -- \
+# images VERSION FOLDER: what imgreg is told of one Kubernetes, whose programs lie there.
+images() {
+  local program
+  for program in kube-apiserver kube-controller-manager kube-scheduler; do
+    printf '%s\n' $program:"$1" "$2/$program:/usr/local/bin/$program" --
+  done
+  printf '%s\n' siderolabs/kubelet:"$1"=/usr/local/bin/kubelet "$2/kubelet:/usr/local/bin/kubelet" \
+    "${kubelet_files[@]}" @/run:/var/run "$state/passwd:/etc/passwd" "$state/group:/etc/group" --
+}
+mapfile -t kubernetes_images < <(
+  images "$kubernetes_version" "$bin"
+  [ "$begins_with" = "$kubernetes_version" ] || images "$begins_with" "$bin/older"
+)
+service registry "$bin/imgreg" -listen $registry "${kubernetes_images[@]}" \
   etcd:$etcd_version "$bin/etcd:/usr/local/bin/etcd" -- \
   pause:3.10=/pause "$bin/pause:/pause"
 service discovery "$bin/discovery-service" -addr $discovery -landing-addr "" -metrics-addr "" -snapshots-enabled=false
 
 for kind in all controlplane; do
-  sed "s/@registry@/$registry/; s/@discovery@/$discovery/; s/@kubernetes@/$kubernetes_version/; s/@etcd@/$etcd_version/" \
+  sed "s/@registry@/$registry/; s/@discovery@/$discovery/; s/@kubernetes@/$begins_with/; s/@etcd@/$etcd_version/" \
     "$here/machines/patch-$kind.yaml" >"$state/patch-$kind.yaml"
 done
 talosctl gen config home https://$endpoint --output "$state" --with-docs=false --with-examples=false \
-  --kubernetes-version "${kubernetes_version#v}" --additional-sans $gateway \
+  --kubernetes-version "${begins_with#v}" --additional-sans $gateway \
   --config-patch "@$state/patch-all.yaml" --config-patch-control-plane "@$state/patch-controlplane.yaml" 2>/dev/null
 
 cp_addresses=() worker_addresses=()

@@ -576,17 +576,33 @@ export const sabotages: readonly Sabotage[] = [
   {
     name: 'static-pod-done-when-written',
     file: 'src/kinds/kubernetes/static-pods.ts',
-    find: 'return broken ? failureOf(view, component, broken) : runsAsWanted(view, component, wantedImage(view))',
-    replace: 'return broken ? failureOf(view, component, broken) : YES',
+    find: '    const answer = runsAsWanted(view, component, wantedImage(view))\n',
+    replace: '    const answer: Answer = YES\n',
     also: [
       {
         file: 'src/kinds/kubernetes/static-pods.ts',
-        find: '  stableMs: ({ world }) => STEADY_POLLS * world.timing.pollMs,\n',
-        replace: '',
+        find: 'isProved(view, component) ? undefined : STEADY_POLLS * view.world.timing.pollMs',
+        replace: 'undefined',
       },
     ],
     caughtBy: 'one-static-pod-at-a-time',
     spec: { kind: 'kubernetes', kubernetes: { version: 'v1.36.3' } },
+  },
+  {
+    name: 'forget-the-api-server-of-the-scheduler',
+    file: 'src/kinds/kubernetes/static-pods.ts',
+    find: "return answer.is === 'yes' && component !== 'kube-apiserver' ? runsAsRendered(view, 'kube-apiserver') : answer",
+    replace: 'return answer',
+    caughtBy: 'one-static-pod-at-a-time',
+    spec: { kind: 'kubernetes', kubernetes: { version: 'v1.36.3' } },
+  },
+  {
+    name: 'forget-the-static-pods-of-the-kubelet',
+    file: 'src/kinds/kubernetes/kubelet.ts',
+    find: '    staticPods,\n    uncordon,\n',
+    replace: '    uncordon,\n',
+    caughtBy: 'one-static-pod-at-a-time',
+    spec: { kind: 'kubernetes', override: true, kubernetes: { version: 'v1.37.0' } },
   },
   {
     name: 'leave-the-schedulers',

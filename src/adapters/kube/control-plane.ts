@@ -1,4 +1,5 @@
 // The programs of Kubernetes as its API shows them: the shadows of static pods, what the controllers roll out, and what the API server counts.
+import { renderingOf } from '../../api/rendering.ts'
 import type { StaticComponent, Waiting } from '../../ports/components.ts'
 import type { ControlPlanePod, DeprecatedApi, RolloutFacts } from '../../ports/control-plane.ts'
 import type { KubeObject } from './client.ts'
@@ -24,14 +25,32 @@ export const controlPlanePodOf = (pod: KubeObject): ControlPlanePod | undefined 
     component,
     node: text(at(pod, 'spec', 'nodeName')),
     image: firstImage(at(pod, 'spec')),
-    configVersion: annotations['talos.dev/config-version'] ?? '',
+    configVersion: renderingOf(annotations),
     ready: list(at(pod, 'status', 'conditions'))
       .map(record)
       .some(({ type, status: is }) => type === 'Ready' && is === 'True'),
     restarts: number(status?.['restartCount']),
+    ...startedAtOf(status),
     ...(waiting ? { waiting } : {}),
   }
 }
+
+const startedAtOf = (status: Json | undefined): { readonly startedAt?: number } => {
+  const startedAt = Date.parse(text(at(status, 'state', 'running', 'startedAt')))
+  return Number.isNaN(startedAt) ? {} : { startedAt }
+}
+
+/** Each kube-apiserver renews one of these while it serves, in the name of its process. */
+export const API_SERVER_LEASES = 'apiserver.kubernetes.io/identity=kube-apiserver'
+
+export const servedAtIn = (leases: readonly KubeObject[]): Readonly<Record<string, number>> =>
+  Object.fromEntries(
+    leases.flatMap(lease => {
+      const host = texts(at(lease, 'metadata', 'labels'))['kubernetes.io/hostname']
+      const renewed = Date.parse(text(at(lease, 'spec', 'renewTime')))
+      return host === undefined || Number.isNaN(renewed) ? [] : [[host, renewed]]
+    }),
+  )
 
 const waitingOf = (status: Json | undefined): Waiting | undefined => {
   const waiting = record(at(status, 'state', 'waiting'))

@@ -10,7 +10,15 @@ import type { Json } from './json.ts'
 import { at, deepFreeze, list, record, text, texts } from './json.ts'
 import type { Resource } from './resource.ts'
 import { anyObject, servedTypes } from './any-object.ts'
-import { CONTROL_PLANE_PODS, controlPlanePodOf, daemonSetOf, deploymentOf, deprecatedApisIn } from './control-plane.ts'
+import {
+  API_SERVER_LEASES,
+  CONTROL_PLANE_PODS,
+  controlPlanePodOf,
+  daemonSetOf,
+  deploymentOf,
+  deprecatedApisIn,
+  servedAtIn,
+} from './control-plane.ts'
 import { manifestsOf } from './manifests.ts'
 import { RESOURCE } from './resource.ts'
 
@@ -86,18 +94,22 @@ export const openKube = (client: KubeClient): Kube => {
     },
 
     controlPlane: async (): Promise<Result<ControlPlaneFacts>> => {
-      const [pods, kubeProxy, coreDNS] = await Promise.all([
+      const [pods, leases, kubeProxy, coreDNS] = await Promise.all([
         client.list(RESOURCE.pod, { namespace: SYSTEM, labelSelector: CONTROL_PLANE_PODS }),
+        client.list(RESOURCE.lease, { namespace: SYSTEM, labelSelector: API_SERVER_LEASES }),
         optional(client.get(RESOURCE.daemonSet, { namespace: SYSTEM, name: 'kube-proxy' })),
         optional(client.get(RESOURCE.deployment, { namespace: SYSTEM, name: 'coredns' })),
       ])
       if (!pods.ok) return pods
+      // They prove more than a pod does; without them that has to do.
+      if (!leases.ok && leases.fault.kind !== 'forbidden') return leases
       if (!kubeProxy.ok) return kubeProxy
       if (!coreDNS.ok) return coreDNS
       return {
         ok: true,
         value: deepFreeze({
           pods: pods.value.items.map(controlPlanePodOf).filter(pod => pod !== undefined),
+          servedAt: servedAtIn(leases.ok ? leases.value.items : []),
           ...(kubeProxy.value ? { kubeProxy: daemonSetOf(kubeProxy.value) } : {}),
           ...(coreDNS.value ? { coreDNS: deploymentOf(coreDNS.value) } : {}),
         }),

@@ -1,5 +1,6 @@
 import { ContainerDriver, ContainerdNamespace } from '../../../proto/gen/common/common_pb.ts'
 import { MachineService } from '../../../proto/gen/machine/machine_pb.ts'
+import { renderingOf } from '../../api/rendering.ts'
 import type { ComponentCalls, MachineComponents, StaticComponent, StaticPodFacts, Waiting } from '../../ports/components.ts'
 import { failed, ok, type Result } from '../../ports/fault.ts'
 import type { Calls } from './calls.ts'
@@ -95,7 +96,11 @@ const text = (value: unknown): string => (typeof value === 'string' ? value : ''
 function renderedOf(pod: Json): NonNullable<StaticPodFacts['rendered']> {
   const [container] = list(record(pod['spec'])['containers'])
   const annotations = record(record(pod['metadata'])['annotations'])
-  return { image: text(container?.['image']), configVersion: text(annotations['talos.dev/config-version']) }
+  return {
+    image: text(container?.['image']),
+    configVersion: renderingOf(annotations),
+    isProbed: container?.['startupProbe'] !== undefined || container?.['readinessProbe'] !== undefined,
+  }
 }
 
 function toldOf(status: Json): NonNullable<StaticPodFacts['told']> {

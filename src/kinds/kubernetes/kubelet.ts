@@ -2,6 +2,7 @@ import type { TalosOperation } from '../../api/talos-operation.ts'
 import { imageVersion } from '../../core/component-image.ts'
 import type { Answer, Opening, PlannedMachine, Stage, Step } from '../../core/kind.ts'
 import { YES, no, unknown } from '../../core/kind.ts'
+import { both } from '../../core/machine-steps/guards.ts'
 import { giveBack, soak, uncordon } from '../../core/machine-steps/coming-back.ts'
 import { machineToOpen } from '../../core/machine-steps/opening.ts'
 import { cordon, drain } from '../../core/machine-steps/setting-aside.ts'
@@ -11,7 +12,8 @@ import { finalOf, minorOf, parseVersion } from '../../core/versions.ts'
 import type { View } from '../../core/world.ts'
 import { displayName, machineFacts, serviceFacts } from '../../core/world.ts'
 import { imageToSet, setImage } from './set-image.ts'
-import { apiServersAreThere, componentsNeed, componentsOf, goingOver, specOf, versionsOf, wantedImage } from './view.ts'
+import { STATIC_POD_MS, STEADY_POLLS, apiServerMayGo, staticPodsBeganSince, staticPodsRun } from './static-pods.ts'
+import { apiServersAreThere, componentsNeed, componentsOf, goingOver, imageBefore, specOf, versionsOf, wantedImage } from './view.ts'
 
 const KUBELET_MS = 15 * 60_000
 
@@ -70,11 +72,36 @@ const kubelet: Step = {
   milestone: true,
 }
 
+/** By then a kubelet has begun anew what it begins anew after its own start. */
+const BEGUN_MS = 20_000
+
+/** A kubelet of another minor ends the containers of the one before and begins them anew, those of static pods among them. */
+const staticPods: Step = {
+  name: 'static-pods',
+  summary: 'The static pods of a control plane are there again: a kubelet of another minor begins them anew, its API server among them.',
+  applies: ({ target }) => target.role === 'controlplane',
+  needs: view => [...componentsNeed(view), serviceNeed(view), { what: 'controlPlane' }],
+  done: staticPodsRun,
+  stableMs: view => {
+    const service = serviceFacts(view.world, view.target.name, 'kubelet')
+    const startedAt = service.ok ? service.value?.startedAt : undefined
+    if (startedAt !== undefined && staticPodsBeganSince(view, startedAt)) return undefined
+    return isOtherMinor(imageBefore(view), wantedImage(view)) ? BEGUN_MS : STEADY_POLLS * view.world.timing.pollMs
+  },
+  deadlineMs: () => STATIC_POD_MS,
+  failure: 'StaticPodTimeout',
+  remedy: 'Look at the pods with `kubectl get pods -n kube-system -l tier=control-plane`.',
+}
+
+const isOtherMinor = (from: string, to: string): boolean => {
+  const [before, after] = [parseVersion(imageVersion(from) ?? ''), parseVersion(imageVersion(to) ?? '')]
+  return !(before && after && minorOf(before) === minorOf(after))
+}
+
 /** Whether the machine is drained for it at all. */
 const drainsFor = (operation: TalosOperation, from: string, to: string): boolean => {
   const policy = specOf(operation).drain
-  const [before, after] = [parseVersion(imageVersion(from) ?? ''), parseVersion(imageVersion(to) ?? '')]
-  return policy === 'always' || (policy === 'minor' && !(before && after && minorOf(before) === minorOf(after)))
+  return policy === 'always' || (policy === 'minor' && isOtherMinor(from, to))
 }
 
 const open = (view: View): Opening => {
@@ -114,7 +141,14 @@ const preview = (view: View): PlannedMachine => {
   return {
     from: imageVersion(wanted.from) ?? wanted.from,
     to: wanted.image,
-    loses: [isDrained ? 'its pods, which are evicted first' : 'its kubelet, for seconds; its pods go on running'],
+    loses: [
+      isDrained
+        ? 'its pods, which are evicted first'
+        : isOtherMinor(wanted.from, wanted.image)
+          ? 'its kubelet, for seconds; containers may be begun anew'
+          : 'its kubelet, for seconds; its pods go on running',
+      ...(view.target.role === 'controlplane' && isOtherMinor(wanted.from, wanted.image) ? ['its static pods, which are begun anew'] : []),
+    ],
   }
 }
 
@@ -126,11 +160,15 @@ export const kubeletStage: Stage = {
   turn: controlPlanesFirst,
   outdated,
   steps: [
-    // Nothing is taken from etcd: a control plane goes on without its kubelet.
     cordon(() => YES),
     drain,
-    setImage('kubelet', { guard: apiServersAreThere, guardNeeds: () => [{ what: 'controlPlane' }] }),
+    setImage('kubelet', {
+      guard: view =>
+        view.target.role === 'controlplane' ? both(apiServersAreThere(view), () => apiServerMayGo(view)) : apiServersAreThere(view),
+      guardNeeds: ({ target }) => [{ what: 'controlPlane' }, ...(target.role === 'controlplane' ? [{ what: 'etcd' } as const] : [])],
+    }),
     kubelet,
+    staticPods,
     uncordon,
     soak,
   ],

@@ -1,10 +1,10 @@
 import { imageVersion } from '../../core/component-image.ts'
 import type { LongOutcome, Opening, PlannedMachine, Stage, Step } from '../../core/kind.ts'
-import { YES, no } from '../../core/kind.ts'
+import { YES, no, wait } from '../../core/kind.ts'
 import { denied, hasReceipt } from '../../core/machine-steps/guards.ts'
 import { machineToOpen } from '../../core/machine-steps/opening.ts'
 import { addressOf, chosen, controlPlanesOf } from '../../core/machine-steps/target.ts'
-import { fewAtATime } from '../../core/machine-steps/turn.ts'
+import { openTargets } from '../../core/ledger.ts'
 import type { View } from '../../core/world.ts'
 import { componentFacts, displayName } from '../../core/world.ts'
 import type { Component } from '../../ports/components.ts'
@@ -15,6 +15,8 @@ import { STATIC_COMPONENTS, componentsNeed, componentsOf, goingOver, isThere, sp
 /** Every image comes to every machine before anything is changed: one that is missing then costs nothing. */
 
 const PULL_MS = 20 * 60_000
+/** Nothing is taken away from anybody; only registries and lines have to bear it. */
+const AT_ONCE = 8
 /** kube-proxy runs on all machines, but only control planes know its image. */
 const PULLED: readonly Component[] = [...STATIC_COMPONENTS, 'kubelet', 'kube-proxy']
 
@@ -101,7 +103,7 @@ export const pullStage: Stage = {
     ],
     open,
   }),
-  turn: fewAtATime,
+  turn: ({ operation }) => (openTargets(operation.status).length < AT_ONCE ? YES : wait('other machines are pulling')),
   steps: [pull],
   abandon: [],
   preview,

@@ -6,11 +6,13 @@ import { YES, no, unknown, wait } from '../../core/kind.ts'
 import { ms, openTargets } from '../../core/ledger.ts'
 import { both } from '../../core/machine-steps/guards.ts'
 import { addressOf, controlPlanesOf, nodeNameOf } from '../../core/machine-steps/target.ts'
-import type { Need, View } from '../../core/world.ts'
-import { displayName, isKnown, lastWordsFacts } from '../../core/world.ts'
+import type { Need, View, World } from '../../core/world.ts'
+import { controlPlaneFacts, displayName, isKnown, lastWordsFacts } from '../../core/world.ts'
 import type { StaticComponent, StaticPodFacts, Waiting } from '../../ports/components.ts'
+import type { ControlPlanePod } from '../../ports/control-plane.ts'
 import { imageToSet, setImage } from './set-image.ts'
 import {
+  STATIC_COMPONENTS,
   apiServersAreThere,
   componentsNeed,
   componentsOf,
@@ -24,11 +26,11 @@ import {
   wantedImage,
 } from './view.ts'
 
-const STATIC_POD_MS = 10 * 60_000
+export const STATIC_POD_MS = 10 * 60_000
 /** So often its process ended before it is given up: a start may fail once or twice where etcd is slow. */
 const MOST_RESTARTS = 4
-/** A process without a readiness probe counts as Ready from its first moment, also one that ends in the next. */
-const STEADY_POLLS = 3
+/** A process that is not probed counts as Ready from its first moment, also one that ends in the next. Where nothing else proves that it works, it has to stay so. */
+export const STEADY_POLLS = 3
 /** A kubelet leaves so much time at most between two tries of a container: until then what was mended may not show. */
 const LONGEST_BACK_OFF_MS = 6 * 60_000
 /** Talos tells of static pods so late that it may still be about the pod before. */
@@ -88,8 +90,21 @@ export const runsAsWanted = (view: View, component: StaticComponent, image: stri
   if (!pods.ok) return unknown(`the Kubernetes API does not answer: ${pods.fault.message}`)
   const shown = shownPod(view, component)
   if (!shown) return no(`its kubelet does not show the new ${component} yet`)
-  return shown.ready ? YES : no(`the new ${component} is not Ready${waitingText(shown.waiting)}`)
+  if (!shown.ready) return no(`the new ${component} is not Ready${waitingText(shown.waiting)}`)
+  return serves(view.world, shown, displayName(view.target)) === false ? no(`the new ${component} runs, but does not serve yet`) : YES
 }
+
+/** Whether an API server has said so itself since its process began; undefined where it says nothing of the sort, as other programs do not. */
+const serves = (world: World, pod: ControlPlanePod | undefined, hostname: string): boolean | undefined => {
+  const known = controlPlaneFacts(world)
+  if (pod?.component !== 'kube-apiserver' || pod.startedAt === undefined || !known.ok) return undefined
+  const servedAt = known.value.servedAt[hostname] ?? known.value.servedAt[pod.node]
+  return servedAt === undefined ? undefined : servedAt >= pod.startedAt
+}
+
+/** Its process has answered somebody. */
+const isProved = (view: View, component: StaticComponent): boolean =>
+  facts(view, component)?.rendered?.isProbed === true || serves(view.world, shownPod(view, component), displayName(view.target)) === true
 
 const waitingText = (waiting: Waiting | undefined): string =>
   waiting ? `: ${waiting.reason}${waiting.message === '' ? '' : `, ${waiting.message}`}` : ''
@@ -106,6 +121,27 @@ const failureOf = (view: View, component: StaticComponent, { reason, waiting, re
   }
 }
 
+/** It runs as Talos has it for the kubelet, whatever that is. */
+const runsAsRendered = (view: View, component: StaticComponent): Answer =>
+  runsAsWanted(view, component, facts(view, component)?.rendered?.image ?? '')
+
+/** All static pods of the machine do. */
+export const staticPodsRun = (view: View): Answer => {
+  const components = componentsOf(view)
+  if (!components.ok) return unknown(`it does not tell its components: ${components.fault.message}`)
+  const answers = STATIC_COMPONENTS.filter(component => components.value.staticPods[component]).map(component =>
+    runsAsRendered(view, component),
+  )
+  return answers.find(answer => answer.is !== 'yes') ?? YES
+}
+
+/** They were all begun at that time or later. */
+export const staticPodsBeganSince = (view: View, at: number): boolean => {
+  const known = controlPlaneFacts(view.world)
+  const pods = known.ok ? known.value.pods.filter(pod => pod.node === nodeNameOf(view)) : []
+  return pods.length > 0 && pods.every(pod => (pod.startedAt ?? 0) >= Math.floor(at / 1000) * 1000)
+}
+
 const running = (component: StaticComponent): Step => ({
   name: 'running',
   summary: `The kubelet runs the ${component} that Talos rendered from the new configuration, and it is Ready.`,
@@ -116,9 +152,12 @@ const running = (component: StaticComponent): Step => ({
   },
   done: view => {
     const broken = brokenPod(view, component)
-    return broken ? failureOf(view, component, broken) : runsAsWanted(view, component, wantedImage(view))
+    if (broken) return failureOf(view, component, broken)
+    const answer = runsAsWanted(view, component, wantedImage(view))
+    // The API server of a machine has the configuration of its scheduler as a file, and is rendered anew with it.
+    return answer.is === 'yes' && component !== 'kube-apiserver' ? runsAsRendered(view, 'kube-apiserver') : answer
   },
-  stableMs: ({ world }) => STEADY_POLLS * world.timing.pollMs,
+  stableMs: view => (isProved(view, component) ? undefined : STEADY_POLLS * view.world.timing.pollMs),
   deadlineMs: () => STATIC_POD_MS,
   failure: 'StaticPodTimeout',
   remedy: `Look at its log with \`talosctl logs -k kube-system/${component}-NODE:${component}\`.`,
@@ -132,16 +171,26 @@ const othersRun = (view: View, component: StaticComponent): Verdict => {
   for (const machine of controlPlanesOf(view.world)) {
     const { name } = machine.metadata
     const pod = pods.value.find(p => p.node === machine.status.nodeName)
-    if (name === view.target.name || pod?.ready) continue
-    return wait(`${component} on ${machine.status.hostname ?? name} is not Ready`, 'StaticPodTimeout')
+    const hostname = machine.status.hostname ?? name
+    if (name === view.target.name) continue
+    if (!pod?.ready) return wait(`${component} on ${hostname} is not Ready`, 'StaticPodTimeout')
+    if (serves(view.world, pod, hostname) === false) return wait(`${component} on ${hostname} does not serve yet`, 'StaticPodTimeout')
   }
   return YES
 }
 
+/** The API server of the machine may be away for a while: all others serve, and etcd is well, of which each has a member of its own. */
+export const apiServerMayGo = (view: View): Verdict => both(othersRun(view, 'kube-apiserver'), () => etcdIsWell(view))
+
 const guardOf =
   (component: StaticComponent) =>
   (view: View): Verdict =>
-    both(othersRun(view, component), () => (component === 'kube-apiserver' ? etcdIsWell(view) : apiServersAreThere(view)))
+    component === 'kube-apiserver'
+      ? both(othersRun(view, component), () => etcdIsWell(view))
+      : both(
+          both(othersRun(view, component), () => othersRun(view, 'kube-apiserver')),
+          () => apiServersAreThere(view),
+        )
 
 const open =
   (component: StaticComponent) =>
@@ -183,7 +232,7 @@ export const staticPodStage = (component: StaticComponent): Stage => ({
   steps: [
     setImage(component, {
       guard: guardOf(component),
-      guardNeeds: () => [{ what: 'controlPlane' }, ...(component === 'kube-apiserver' ? [{ what: 'etcd' } as const] : [])],
+      guardNeeds: () => [{ what: 'controlPlane' }, { what: 'etcd' }],
     }),
     running(component),
   ],

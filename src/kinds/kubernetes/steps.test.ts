@@ -40,13 +40,14 @@ const pod = (node: string, over: Partial<ControlPlanePod> = {}): ControlPlanePod
 })
 const static2 = (over: Partial<StaticPodFacts> = {}): MachineComponents => ({
   kubelet: { image: KUBELET },
-  staticPods: { 'kube-apiserver': { image: NEW, rendered: { image: NEW, configVersion: '2' }, ...over } },
+  staticPods: { 'kube-apiserver': { image: NEW, rendered: { image: NEW, configVersion: '2', isProbed: false }, ...over } },
 })
 
 type Given = {
   readonly components?: Result<MachineComponents>
   readonly pods?: readonly ControlPlanePod[] | 'away'
   readonly words?: readonly string[]
+  readonly servedAt?: Readonly<Record<string, number>>
   readonly target?: Partial<Target>
   readonly status?: object
   readonly node?: Partial<NodeFacts>
@@ -57,6 +58,7 @@ const given = ({
   components = ok(static2()),
   pods = [pod('cp-1'), pod('cp-2')],
   words = [],
+  servedAt = {},
   target,
   status,
   node,
@@ -74,7 +76,7 @@ const given = ({
     components: { 'cp-1': components },
     services: { 'cp-1/kubelet': ok({ id: 'kubelet', state: 'Running', health: 'healthy', ...service }) },
     lastWords: { 'cp-1/kube-apiserver': ok(words) },
-    controlPlane: pods === 'away' ? failed('unreachable', '503') : ok({ pods }),
+    controlPlane: pods === 'away' ? failed('unreachable', '503') : ok({ pods, servedAt }),
   }
   return {
     operation: { metadata: { ...meta, name: 'up' }, spec, status: { phase: 'Running', ...status } },
@@ -114,7 +116,7 @@ describe('a static pod runs as wanted', () => {
     ['only that of another machine is', { pods: [pod('cp-2')] }, /^no: .*does not show the new/],
     [
       'Talos has not rendered it',
-      { components: ok(static2({ rendered: { image: OLD, configVersion: '1' } })) },
+      { components: ok(static2({ rendered: { image: OLD, configVersion: '1', isProbed: false } })) },
       /^no: Talos still renders/,
     ],
     [
@@ -173,6 +175,51 @@ describe('a static pod runs as wanted', () => {
     ],
   ])('not given up: %s', (_, over) => expect(done(over)).not.toMatch(/^failed/))
 
+  const startedAt = NOW - 5000
+  const started = [pod('cp-1', { startedAt }), pod('cp-2')]
+  it.each<[string, Given, RegExp]>([
+    ['it said so since its process began', { pods: started, servedAt: { 'cp-1': NOW - 2000, 'cp-2': NOW } }, /^yes$/],
+    [
+      'it said so last when its process was another',
+      { pods: started, servedAt: { 'cp-1': NOW - 9000, 'cp-2': NOW } },
+      /^no: .*does not serve yet/,
+    ],
+    ['its name is not among those that say so', { pods: started, servedAt: { 'cp-1.example': NOW, 'cp-2': NOW } }, /^yes$/],
+  ])('an API server serves: %s', (_, over, wanted) => expect(done(over)).toMatch(wanted))
+
+  it.each<[string, Given, number | undefined]>([
+    ['nothing else proves that it works', {}, 6000],
+    ['it said itself that it serves', { pods: started, servedAt: { 'cp-1': NOW } }, undefined],
+    ['it answers probes', { components: ok(static2({ rendered: { image: NEW, configVersion: '2', isProbed: true } })) }, undefined],
+  ])('has to stay Ready for a few looks where %s', (_, over, wanted) =>
+    expect(step('kube-apiserver', 'running').stableMs?.(given(over))).toBe(wanted),
+  )
+
+  it('a scheduler is there when the API server of its machine is, too, which begins anew with it', () => {
+    const image = NEW.replace('apiserver', 'scheduler')
+    const scheduler = pod('cp-1', { component: 'kube-scheduler', image })
+    const rendered = (name: 'kube-apiserver' | 'kube-scheduler', version: string) => ({
+      image: name === 'kube-apiserver' ? NEW : image,
+      rendered: { image: name === 'kube-apiserver' ? NEW : image, configVersion: version, isProbed: false },
+    })
+    const components = ok<MachineComponents>({
+      kubelet: { image: KUBELET },
+      staticPods: { 'kube-scheduler': rendered('kube-scheduler', '2'), 'kube-apiserver': rendered('kube-apiserver', '2/1/1112') },
+    })
+    const answer = (version: string) =>
+      told(
+        step('kube-scheduler', 'running').done(
+          given({
+            target: { goal: { from: OLD, image, node: 'cp-1' } },
+            components,
+            pods: [scheduler, pod('cp-1', { configVersion: version })],
+          }),
+        ),
+      )
+    expect(answer('2/1/1111')).toMatch(/^no: its kubelet does not show the new kube-apiserver yet/)
+    expect(answer('2/1/1112')).toBe('yes')
+  })
+
   it('asks for its last words only when it is broken', () => {
     const needs = (over?: Given) => step('kube-apiserver', 'running').needs?.(given(over))
     expect(needs()).not.toContainEqual(expect.objectContaining({ what: 'lastWords' }))
@@ -188,7 +235,13 @@ describe('another image may be set', () => {
     return verdict?.may === 'yes' ? 'yes' : `${verdict?.may}: ${verdict && 'why' in verdict ? verdict.why : ''}`
   }
   it.each<[string, string, Given, RegExp]>([
-    ['kubelet', 'when all API servers are there', {}, /^yes$/],
+    ['kubelet', 'when all API servers are there', { target: { role: 'worker' } }, /^yes$/],
+    [
+      'kubelet',
+      'of a control plane not while the API server of another is away: its own may be begun anew',
+      { pods: [pod('cp-1'), pod('cp-2', { ready: false })] },
+      /^wait: kube-apiserver on cp-2 is not Ready/,
+    ],
     [
       'kubelet',
       'not before the last API server',
@@ -202,6 +255,12 @@ describe('another image may be set', () => {
       'not while that of another is not Ready',
       { pods: [pod('cp-1'), pod('cp-2', { ready: false })] },
       /^wait: kube-apiserver on cp-2 is not Ready/,
+    ],
+    [
+      'kube-apiserver',
+      'not while that of another has not said that it serves since it began',
+      { pods: [pod('cp-1'), pod('cp-2', { startedAt: NOW - 4000 })], servedAt: { 'cp-1': NOW, 'cp-2': NOW - 60_000 } },
+      /^wait: kube-apiserver on cp-2 does not serve yet/,
     ],
     ['kube-scheduler', 'not without the API', { pods: 'away' }, /^wait: the Kubernetes API does not answer/],
   ])('%s: %s', (stage, _, over, wanted) => expect(guard(stage, over)).toMatch(wanted))

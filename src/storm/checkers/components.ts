@@ -33,12 +33,21 @@ export const oneComponentAway: Checker = {
       const [component = ''] = detail.split(' ')
       // Those that stopped all at once start all at once, and are not named.
       if (what === 'down' || what === 'static-pods') for (const [key, one] of away) if (one.machine === machine) away.delete(key)
-      if (what === 'static-pod') away.delete(`${machine} ${component}`)
+      if (what === 'static-pod' && component !== 'kube-apiserver') away.delete(`${machine} ${component}`)
+      // Its process runs before it answers.
+      if (what === 'api-server') away.delete(`${machine} kube-apiserver`)
+      const replaced = (one: string): void => {
+        const others = [...away.values()].filter(other => other.component === one && other.machine !== machine)
+        if (others.length > 0)
+          object(`${one} of ${machine} is replaced, and that of ${others.map(other => other.machine).join(', ')} is not there yet`)
+        away.set(`${machine} ${one}`, { machine, component: one })
+      }
+      // A kubelet of another minor does that.
+      if (what === 'static-pods-anew') for (const one of ['kube-apiserver', 'kube-controller-manager', 'kube-scheduler']) replaced(one)
       if (what !== 'component-image' || isByHand || component === 'kubelet' || component === 'kube-proxy') return
-      const others = [...away.values()].filter(one => one.component === component && one.machine !== machine)
-      if (others.length > 0)
-        object(`${component} of ${machine} is replaced, and that of ${others.map(one => one.machine).join(', ')} is not there yet`)
-      away.set(`${machine} ${component}`, { machine, component })
+      // The API server of a machine begins anew with its scheduler.
+      const begin = component === 'kube-scheduler' ? [component, 'kube-apiserver'] : [component]
+      for (const one of begin) replaced(one)
     })
   },
 }

@@ -45,6 +45,8 @@ export const oneOpen: Checker = {
   rule: 'I1',
   post: (scene, object) =>
     scene.onOperation(({ after }) => {
+      // One that only pulls is as it was.
+      if (after?.status.stage === 'pull') return
       const open = after?.status.machines?.filter(t => t.role === 'controlplane' && t.phase === 'Running') ?? []
       if (open.length > 1) object(`${open.map(t => t.hostname).join(' and ')} are open together`)
     }),

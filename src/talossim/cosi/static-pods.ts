@@ -107,6 +107,18 @@ const REQUESTS: Readonly<Record<Component, { readonly cpu: string; readonly memo
   'kube-scheduler': { cpu: '10m', memory: '64Mi' },
 }
 
+const probe = (path: string, port: number): JsonObject => ({ httpGet: { host: 'localhost', path, port, scheme: 'HTTPS' } })
+
+/** kube-apiserver has none. The paths of the scheduler are those of Kubernetes 1.31 and newer. */
+const probesOf = (component: Component): JsonObject => {
+  if (component === 'kube-controller-manager') {
+    const healthz = probe('/healthz', 10257)
+    return { startupProbe: { ...healthz, failureThreshold: 12, periodSeconds: 5 }, livenessProbe: { ...healthz, timeoutSeconds: 15 } }
+  }
+  if (component !== 'kube-scheduler') return {}
+  return { startupProbe: probe('/livez', 10259), livenessProbe: probe('/livez', 10259), readinessProbe: probe('/readyz', 10259) }
+}
+
 /** The pod that the kubelet is given: its command is what an upgrade of Kubernetes looks at for flags that are gone. */
 export const staticPod = (site: Site, machine: Machine, component: Component, rendering: Rendering): JsonObject => {
   const { image } = rendering
@@ -142,6 +154,7 @@ export const staticPod = (site: Site, machine: Machine, component: Component, re
           env: [{ name: 'POD_IP', valueFrom: { fieldRef: { fieldPath: 'status.podIP' } } }],
           image,
           name: component,
+          ...probesOf(component),
           resources: { requests: REQUESTS[component] },
           volumeMounts: volumes.map(({ name, path }) => ({ mountPath: path, name, readOnly: true })),
         },

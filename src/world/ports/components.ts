@@ -1,3 +1,4 @@
+import { renderingOf } from '../../api/rendering.ts'
 import type { ComponentCalls, MachineComponents, StaticPodFacts } from '../../ports/components.ts'
 import type { Result } from '../../ports/fault.ts'
 import { done, failed, ok } from '../../ports/fault.ts'
@@ -13,7 +14,7 @@ import { isAtLeast } from '../releases.ts'
 import type { Site } from '../site.ts'
 import { later } from '../site.ts'
 import type { StaticPod } from '../static-pods.ts'
-import { lastWordsOf, renderingsOf } from '../static-pods.ts'
+import { lastWordsOf, renderedAnnotationsOf, renderingsOf } from '../static-pods.ts'
 import type { Ends } from '../stream.ts'
 import type { Cancel } from '../time.ts'
 
@@ -52,7 +53,15 @@ const componentsOf = (site: Site, machine: Machine): MachineComponents => {
         const [rendering, pod] = [renderings.get(name), machine.kubelet ? machine.pods.get(name) : undefined]
         const facts: StaticPodFacts = {
           image: component.image,
-          ...(rendering ? { rendered: { image: rendering.image, configVersion: String(rendering.configVersion) } } : {}),
+          ...(rendering
+            ? {
+                rendered: {
+                  image: rendering.image,
+                  configVersion: renderingOf(renderedAnnotationsOf(name, rendering)),
+                  isProbed: name !== 'kube-apiserver',
+                },
+              }
+            : {}),
           ...(pod ? { told: toldOf(pod) } : {}),
         }
         return [[name, facts]]

@@ -1,3 +1,4 @@
+import { renderingOf } from '../../api/rendering.ts'
 import type { Waiting } from '../../ports/components.ts'
 import type { ControlPlaneCalls, ControlPlanePod, RolloutFacts } from '../../ports/control-plane.ts'
 import type { Result } from '../../ports/fault.ts'
@@ -9,25 +10,38 @@ import type { Site } from '../site.ts'
 import type { KubeObject } from '../store.ts'
 
 type Containers = { readonly containers?: readonly { readonly image?: string }[] }
-type ContainerStatus = { readonly restartCount?: number; readonly state?: { readonly waiting?: Waiting } }
+type ContainerStatus = {
+  readonly restartCount?: number
+  readonly state?: { readonly waiting?: Waiting; readonly running?: { readonly startedAt: string } }
+}
 
 const podOf = (pod: KubeObject): readonly ControlPlanePod[] => {
   const { labels = {}, annotations = {} } = pod.metadata
   const component = COMPONENTS.find(one => one === labels['k8s-app'])
   if (!component || annotations['kubernetes.io/config.mirror'] === undefined) return []
   const [status] = (pod.status as { containerStatuses?: readonly ContainerStatus[] } | undefined)?.containerStatuses ?? []
-  const { waiting } = status?.state ?? {}
+  const { waiting, running } = status?.state ?? {}
   return [
     {
       component,
       node: (pod.spec as { nodeName?: string }).nodeName ?? '',
       image: (pod.spec as Containers).containers?.[0]?.image ?? '',
-      configVersion: annotations['talos.dev/config-version'] ?? '',
+      configVersion: renderingOf(annotations),
       ready: conditionOf(pod, 'Ready')?.status === 'True',
       restarts: status?.restartCount ?? 0,
+      ...(running ? { startedAt: Date.parse(running.startedAt) } : {}),
       ...(waiting ? { waiting } : {}),
     },
   ]
+}
+
+/** Of the Lease of an API server: by host name, when it said last that it serves. */
+const servedAtOf = ({ metadata, spec }: KubeObject): readonly (readonly [string, number])[] => {
+  const { labels = {} } = metadata
+  const host = labels['kubernetes.io/hostname']
+  return labels['apiserver.kubernetes.io/identity'] === 'kube-apiserver' && host !== undefined
+    ? [[host, Date.parse((spec as { renewTime: string }).renewTime)]]
+    : []
 }
 
 type SetStatus = {
@@ -63,6 +77,7 @@ export const controlPlaneCalls = (site: Site, call: Call): ControlPlaneCalls => 
       const kubeProxy = site.store.get(RESOURCE.daemonSets, 'kube-system', 'kube-proxy')
       return ok({
         pods: site.store.list(RESOURCE.pods, 'kube-system').items.flatMap(podOf),
+        servedAt: Object.fromEntries(site.store.list(RESOURCE.leases, 'kube-system').items.flatMap(servedAtOf)),
         ...(kubeProxy ? { kubeProxy: rolloutOf(kubeProxy) } : {}),
       })
     }),

@@ -59,7 +59,7 @@ describe.each(['v1.12.5', 'v1.13.5', 'v1.14.0-rc.1'])('Talos %s', version => {
       const components = await wire.components(cp)
       expect(components).toMatchObject({ ok: true, value: { kubeProxy: 'registry.k8s.io/kube-proxy:v1.34.3' } })
       expect(components.ok && components.value.staticPods['kube-scheduler']).toMatchObject({
-        ...{ image, rendered: { image, configVersion: '2' }, told: { ready: true } },
+        ...{ image, rendered: { image, configVersion: '2/1', isProbed: true }, told: { ready: true } },
       })
       expect(await wire.components(wk)).toMatchObject({ ok: true, value: { kubelet: { image: 'ghcr.io/siderolabs/kubelet:v1.34.3' } } })
       expect(world.machine(0).pods.get('kube-scheduler')).toMatchObject({ image, isRunning: true })
