@@ -3,6 +3,8 @@ import type { Answer, Opening, Stage, Verdict } from '../../core/kind.ts'
 import { stageOf, stagesOf } from '../../core/stages.ts'
 import type { View } from '../../core/world.ts'
 import { serviceKey } from '../../core/world.ts'
+import type { Result } from '../../ports/fault.ts'
+import type { ServiceFacts } from '../../ports/machine-actions.ts'
 import { away, at, etcd, facts, given, node as nodeFacts, ok, type Given } from '../talos/test-view.ts'
 import { checks } from './checks.ts'
 import { node } from './node.ts'
@@ -215,12 +217,10 @@ describe('opening', () => {
 describe('the checks refuse', () => {
   const refusals = (v: View) => checks(v.operation, v.world).refusals.map(r => `${r.rule}${r.overridable ? ' (overridable)' : ''}`)
   const container = ok(facts('wk-1', { platform: 'container' }))
-  const withService = (seen: typeof silent | undefined) =>
-    view(
-      { action: 'restart-service', service: 'ext-x' },
-      {},
-      { facts: { services: { [serviceKey({ name: 'wk-1-aaaaa', service: 'ext-x' })]: seen ?? ok(undefined) } } },
-    )
+  const withService = (seen: Result<ServiceFacts | undefined>, over: Given = {}) =>
+    view({ action: 'restart-service', service: 'ext-x' }, over, {
+      facts: { services: { [serviceKey({ name: 'wk-1-aaaaa', service: 'ext-x' })]: seen } },
+    })
   it.each<[string, View, readonly string[]]>([
     ['nothing where all is well', view({ action: 'reboot' }), []],
     ['a machine that there is not', view({ action: 'reboot', machine: 'wk-9' }), ['UnknownMachine']],
@@ -242,8 +242,8 @@ describe('the checks refuse', () => {
     ['but not one of all', view({ action: 'reset', wipe: 'disk' }, { machine: container }), []],
     ['etcd on a worker', view({ action: 'etcd-defrag' }), ['NotAControlPlane']],
     ['Nodes that cannot be read, where they are drained', view({ action: 'reboot' }, { nodes: 'away' }), ['KubernetesUnreachable']],
-    ['but not where they are not', view({ action: 'restart-service', service: 'kubelet' }, { nodes: 'away' }), []],
-    ['a service that it does not have', withService(undefined), ['UnknownService']],
+    ['but not where they are not', withService(ok({ id: 'ext-x', state: 'Running', health: 'unknown' }), { nodes: 'away' }), []],
+    ['a service that it does not have', withService(ok(undefined)), ['UnknownService']],
     ['but not one whose state nobody tells', withService(silent), []],
     ['the reset of one of three', view({ action: 'reset' }, { of: 'cp-1' }), ['QuorumWouldBeLost']],
     ['unless that is accepted', view({ action: 'reset' }, { of: 'cp-1' }, { spec: { acknowledge: ['no-fault-tolerance'] } }), []],
