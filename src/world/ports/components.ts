@@ -1,8 +1,6 @@
 import { renderingOf } from '../../api/rendering.ts'
 import type { ComponentCalls, MachineComponents, StaticPodFacts } from '../../ports/components.ts'
-import type { Result } from '../../ports/fault.ts'
 import { done, failed, ok } from '../../ports/fault.ts'
-import type { LongCall } from '../../ports/talos.ts'
 import { withImageOf } from '../component-images.ts'
 import { setConfig } from '../configuration.ts'
 import { pullImage } from '../install.ts'
@@ -12,24 +10,9 @@ import { versionOf } from '../machine.ts'
 import { bootstrapManifests } from '../manifests.ts'
 import { isAtLeast } from '../releases.ts'
 import type { Site } from '../site.ts'
-import { later } from '../site.ts'
 import type { StaticPod } from '../static-pods.ts'
 import { lastWordsOf, renderedAnnotationsOf, renderingsOf } from '../static-pods.ts'
-import type { Ends } from '../stream.ts'
-import type { Cancel } from '../time.ts'
-
-export type ComponentCaller = {
-  readonly call: <T>(
-    address: string,
-    name: keyof ComponentCalls,
-    needs: 'os:admin' | 'os:operator' | 'os:reader',
-    changes: boolean,
-    run: (machine: Machine) => Promise<Result<T>> | Result<T>,
-  ) => Promise<Result<T>>
-  readonly long: <T>(address: string, name: string, call: LongCall, open: (ends: Ends<T>) => Cancel) => Promise<Result<T>>
-  /** Answers when the change was made, or when it is known that it never will be: the machine went down before. */
-  readonly applied: (machine: Machine, address: string, name: string, change: () => void) => Promise<Result<void>>
-}
+import type { Caller } from './caller.ts'
 
 const toldOf = ({ isRunning, restarts, waiting }: StaticPod): NonNullable<StaticPodFacts['told']> => ({
   ready: isRunning,
@@ -72,7 +55,7 @@ const componentsOf = (site: Site, machine: Machine): MachineComponents => {
 }
 
 /** The programs of Kubernetes, through the world's Talos port. */
-export const componentCalls = (site: Site, { call, long, applied }: ComponentCaller): ComponentCalls => ({
+export const componentCalls = (site: Site, { call, long, applied }: Caller): ComponentCalls => ({
   components: address => call(address, 'components', 'os:admin', false, machine => ok(componentsOf(site, machine))),
   manifests: address =>
     call(address, 'manifests', 'os:reader', false, machine =>
@@ -99,18 +82,3 @@ export const componentCalls = (site: Site, { call, long, applied }: ComponentCal
       return ok(words === undefined ? [] : [words])
     }),
 })
-
-/** A change of the configuration takes its time, and the machine may go down before it has answered. */
-export const appliedLater =
-  (site: Site, deadlineMs: number): ComponentCaller['applied'] =>
-  (machine, address, name, change) =>
-    new Promise(resolve => {
-      const { life } = machine
-      later(site, machine, site.durations.draw('applyConfig'), () => {
-        change()
-        resolve(done)
-      })
-      site.schedule.after(deadlineMs, () => {
-        if (machine.life !== life) resolve(failed('unreachable', `${address}: ${name}: connection reset`))
-      })
-    })

@@ -1,5 +1,4 @@
 import type { ConfigurationCalls, DryRun } from '../../ports/configuration.ts'
-import type { Result } from '../../ports/fault.ts'
 import { failed, ok } from '../../ports/fault.ts'
 import { needsReboot } from '../config-reboot.ts'
 import { configOnDisk, takeConfig } from '../configuration.ts'
@@ -7,17 +6,7 @@ import type { Machine } from '../machine.ts'
 import { versionOf } from '../machine.ts'
 import type { Site } from '../site.ts'
 import { readYaml } from '../yaml-tree.ts'
-import type { ComponentCaller } from './components.ts'
-
-export type ConfigurationCaller = Pick<ComponentCaller, 'applied'> & {
-  readonly call: <T>(
-    address: string,
-    name: keyof ConfigurationCalls,
-    needs: 'os:admin',
-    changes: boolean,
-    run: (machine: Machine) => Promise<Result<T>> | Result<T>,
-  ) => Promise<Result<T>>
-}
+import type { Caller } from './caller.ts'
 
 /** The document of the first kind, as far as a comparison goes. */
 const mainOf = (text: string): object => {
@@ -33,7 +22,7 @@ const judge = (site: Site, machine: Machine, text: string, isAtOnce: boolean): D
 }
 
 /** The machine configuration, through the world's Talos port. */
-export const configurationCalls = (site: Site, { call, applied }: ConfigurationCaller): ConfigurationCalls => ({
+export const configurationCalls = (site: Site, { call, applied }: Caller): ConfigurationCalls => ({
   configuration: address =>
     call(address, 'configuration', 'os:admin', false, machine => ok({ running: machine.config, onDisk: configOnDisk(machine) })),
   dryRun: (address, text, mode) =>

@@ -1,8 +1,7 @@
 import type { Result } from '../../ports/fault.ts'
 import { done, failed, ok } from '../../ports/fault.ts'
 import type { MachineActions } from '../../ports/machine-actions.ts'
-import type { LongCall } from '../../ports/talos.ts'
-import type { Answer, Refusal } from '../answer.ts'
+import type { Answer } from '../answer.ts'
 import { answer } from '../answer.ts'
 import type { World } from '../cluster.ts'
 import { defragmentEtcd, leaveEtcd, removeEtcdMember } from '../etcd-membership.ts'
@@ -13,24 +12,8 @@ import { controlService } from '../service-control.ts'
 import type { Service } from '../services.ts'
 import { requestShutdown } from '../shutdown.ts'
 import { later } from '../site.ts'
-import type { Ends } from '../stream.ts'
 import { openStream } from '../stream.ts'
-import type { Cancel } from '../time.ts'
-
-/** How the calls of the Talos port are made: through the client, to whoever answers at the address. */
-export type Caller = {
-  readonly call: <T>(
-    address: string,
-    name: keyof MachineActions,
-    needs: 'os:admin' | 'os:operator' | 'os:reader',
-    changes: boolean,
-    run: (machine: Machine) => Promise<Result<T>> | Result<T>,
-  ) => Promise<Result<T>>
-  readonly long: <T>(address: string, name: string, call: LongCall, open: (ends: Ends<T>) => Cancel) => Promise<Result<T>>
-  readonly fault: (address: string, name: string, refusal: Refusal) => ReturnType<typeof failed>
-  /** The same without a credential, to a machine in maintenance. */
-  readonly toMaintenance: <T>(address: string, run: (machine: Machine) => Result<T>) => Promise<Result<T>>
-}
+import type { Caller } from './caller.ts'
 
 const LEAVE_AGAIN_MS = 1000
 

@@ -14,7 +14,8 @@ import { META_FALLBACK, runningSlot } from '../slots.ts'
 import type { Ends } from '../stream.ts'
 import type { Cancel } from '../time.ts'
 import type { Client } from './client.ts'
-import { appliedLater, componentCalls } from './components.ts'
+import { appliedLater, type Caller } from './caller.ts'
+import { componentCalls } from './components.ts'
 import { configurationCalls } from './configuration.ts'
 import { machineActions } from './machine-actions.ts'
 import { objectionIn } from './handshake.ts'
@@ -159,12 +160,12 @@ export const createTalos = (world: World, client: Client, credential: Credential
       return failed('unreachable', `${address}: maintenance: connect: no route to host`)
     })
 
-  const applied = appliedLater(site, DEADLINE_MS)
+  const caller: Caller = { call, long, fault, toMaintenance, applied: appliedLater(site, DEADLINE_MS) }
 
   return {
-    ...machineActions(world, { call, long, fault, toMaintenance }),
-    ...componentCalls(site, { call, long, applied }),
-    ...configurationCalls(site, { call, applied }),
+    ...machineActions(world, caller),
+    ...componentCalls(site, caller),
+    ...configurationCalls(site, caller),
     endpoints: world.machines.filter(m => m.role === 'controlplane').flatMap(m => m.addresses.slice(0, 1)),
     credentialBegins: credential.begins,
     credentialExpires: credential.expires,
@@ -255,7 +256,9 @@ export const createTalos = (world: World, client: Client, credential: Credential
       ),
     setInstallImage: (address, image) =>
       call(address, 'setInstallImage', 'os:admin', true, machine =>
-        applied(machine, address, 'setInstallImage', () => setConfig(site, machine, writeScalar(machine.config, INSTALL_IMAGE, image))),
+        caller.applied(machine, address, 'setInstallImage', () =>
+          setConfig(site, machine, writeScalar(machine.config, INSTALL_IMAGE, image)),
+        ),
       ),
   }
 }
