@@ -40,6 +40,7 @@ describe('what cannot have come to be by carrying it out', () => {
     ['nothing of what it was before', { before: undefined }, 'its boot id before is not recorded'],
     ['no boot id', { before: { version: 'v1.13.5' } }, 'its boot id before is not recorded'],
     ['nothing of what was chosen', { goal: undefined }, 'what was chosen for it is not recorded'],
+    ['no Node to be drained', { node: undefined, goal: { drain: 'wait' } }, 'to be drained, but its node is not recorded'],
     ['another role', { role: 'controlplane' }, 'TalosMachine wk-1 says worker'],
     ['the Node of another machine', { goal: { node: 'WK-2' } }, 'that of TalosMachine wk-2'],
     ['a phase of another version', { phase: 'Verifying' as Target['phase'] }, 'there is no phase Verifying'],

@@ -2,6 +2,7 @@ import { PHASES, TARGET_PHASES } from '../api/phases.ts'
 import type { OperationStatus, TalosOperation, Target } from '../api/talos-operation.ts'
 import type { Kind, Stage } from './kind.ts'
 import { iso, openTargets, targetsOf } from './ledger.ts'
+import { nodeNameOf } from './machine-steps/target.ts'
 import { stageOf } from './stages.ts'
 import type { World } from './world.ts'
 import { displayName } from './world.ts'
@@ -51,6 +52,9 @@ const forgotten = (stage: Stage, target: Target): string | undefined => {
     if (name !== undefined && !stage.steps.some(s => s.name === name)) return `there is no ${field} ${name} in the stage ${stage.name}`
   if (!before?.bootID) return 'it is open, but its boot id before is not recorded'
   if (goal === undefined) return 'it is open, but what was chosen for it is not recorded'
+  // Without a name nothing would be drained, and it would go away all the same.
+  const { drain = 'none' } = goal
+  if (drain !== 'none' && nodeNameOf({ target }) === undefined) return 'it is to be drained, but its node is not recorded'
   return committed !== undefined && step === undefined ? `it is committed by ${committed}, but in no step` : undefined
 }
 

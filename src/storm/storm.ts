@@ -1,6 +1,7 @@
 import type { Violation } from './checker.ts'
 import { checkers } from './checkers/all.ts'
 import { hasSettled } from './checkers/end.ts'
+import { waitsForWindow } from './checkers/explained.ts'
 import { troubles } from './faults/all.ts'
 import { mendMachines } from './faults/machines.ts'
 import { create } from './faults/people.ts'
@@ -132,7 +133,7 @@ export const playPlan = async (plan: Plan, options: StormOptions = {}): Promise<
         lookedAfter = schedule.now()
       }
       if (schedule.now() < limit) continue
-      for (const { metadata, status } of unsettled())
+      for (const { metadata, status } of unsettled().filter(o => !waitsForWindow(o, plan)))
         violations.push({
           checker: 'liveness',
           at: schedule.now() - begin,

@@ -108,8 +108,15 @@ const REASONS: Readonly<Record<string, Explains>> = {
   InstallFailed: isForcedUpon,
 }
 
+/** What a window had no time for waits for the next, which may be tomorrow, and says so. */
+export const waitsForWindow = ({ status }: TalosOperation, { shape: { setting } }: Plan): boolean =>
+  setting?.windows !== undefined && status.message?.includes('Outside the maintenance windows') === true
+
 /** That it ended as it did is right: all that was said against it is explained by the plan. */
-export const isExplained = ({ metadata, status }: TalosOperation, { operations, shape }: Plan): boolean => {
+export const isExplained = (operation: TalosOperation, plan: Plan): boolean => {
+  const { metadata, status } = operation
+  const { operations, shape } = plan
+  if (waitsForWindow(operation, plan)) return true
   const spec = operations.find(o => o.name === metadata.name)?.spec
   if (!spec) return false
   const block = (name: string): object => (spec[name] ?? {}) as object
