@@ -73,19 +73,15 @@ const warnOfTraps = (wanted: Shape, node: Node, place: Place): void => {
 export const warnOfTrap = (node: Node, place: Place, as: 'boolean' | 'text' | 'any'): void => {
   const written = plainTextOf(node) ?? ''
   if (YAML_1_1.test(written)) {
-    const read = as === 'boolean' ? 'a boolean' : 'a text'
-    place.warn(
-      {
-        code: 'trap',
-        problem: `${written} without quotes is ${read} to Talos`,
-        advice: 'write true or false for a boolean, and quotes for a text',
-      },
-      node,
-    )
+    const meant = /^(?:y|yes|on)$/i.test(written)
+    const [read, advice] =
+      as === 'boolean' ? [meant, `write ${meant}`] : ['a text', `write "${written}" for the text, or ${meant} for the boolean`]
+    place.warn({ code: 'trap', problem: `${written} without quotes is ${read} to Talos`, advice }, node)
   }
   if (/^[-+]?0[0-7_]+$/.test(written)) {
-    const read = as === 'text' ? 'a text' : `the octal number ${integerOf(written.replaceAll('_', ''))}`
-    const advice = as === 'text' ? 'write quotes around it' : 'write 0o before an octal number, and quotes around a text'
-    place.warn({ code: 'trap', problem: `${written} with a leading zero is ${read} to Talos`, advice }, node)
+    const read = as === 'text' ? 'a text to Talos' : `octal to Talos, the number ${integerOf(written.replaceAll('_', ''))}`
+    const quoted = `"${written}" for the text`
+    const advice = as === 'text' ? `write ${quoted}` : `write ${written.replace('0', '0o')} where that is meant, or ${quoted}`
+    place.warn({ code: 'trap', problem: `${written} with a leading zero is ${read}`, advice }, node)
   }
 }

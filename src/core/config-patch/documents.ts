@@ -1,4 +1,4 @@
-import { isMap, LineCounter, parseAllDocuments, type Document } from 'yaml'
+import { isMap, LineCounter, parseAllDocuments, type Document, type YAMLError } from 'yaml'
 import { documentShape } from './shape.ts'
 import { isMapping, offsetOf, textOf, unfolded, valueAt, type Mapping, type Node } from './yaml-nodes.ts'
 
@@ -27,7 +27,7 @@ export const readText = (text: string): ReadText => {
     const documents = parseAllDocuments(text, { schema: 'failsafe', prettyErrors: false, logLevel: 'error', lineCounter })
     const all = Array.isArray(documents) ? documents : []
     const error = all.flatMap(({ errors }) => errors)[0]
-    if (error) return { ok: false, line: lineCounter.linePos(error.pos[0]).line, problem: yamlProblem(error.code) }
+    if (error) return { ok: false, line: lineCounter.linePos(error.pos[0]).line, problem: yamlProblem(error) }
     return {
       ok: true,
       roots: all.flatMap((document, index) => rootOf(document, sourceOf(text, all[index - 1], document))),
@@ -61,12 +61,21 @@ const isSaying = (node: Node): boolean => !('value' in node) || textOf(node) !==
 const sourceOf = (text: string, before: Document | undefined, { range }: Document): string =>
   text.slice(before?.range?.[2] ?? 0, range?.[2]).replace(/^(?:\.\.\.[^\n]*\n)?(?:---[ \t]*\n)?/, '')
 
-const yamlProblem = (code: string): string => {
-  if (code === 'DUPLICATE_KEY') return 'a key stands twice in one mapping'
-  if (code === 'TAB_AS_INDENT') return 'a tab stands where spaces have to'
-  if (code === 'BAD_INDENT') return 'a line is not indented as those around it'
-  return `it is not YAML (${code.toLowerCase().replaceAll('_', ' ')})`
+/** The library's own words may quote the text. */
+const PROBLEMS: Readonly<Partial<Record<YAMLError['code'], string>>> = {
+  BAD_INDENT: 'a line is not indented as those around it',
+  BAD_SCALAR_START: 'a value begins with a character that needs quotes around it',
+  BLOCK_AS_IMPLICIT_KEY: 'a value has a colon that needs quotes around it, or lines below it that are indented further',
+  DUPLICATE_KEY: 'a key stands twice in one mapping',
+  MISSING_CHAR: 'a quote is not closed, or a comma or a colon is missing',
+  MULTILINE_IMPLICIT_KEY: 'a key has no colon and space behind it, or a line is not indented as those around it',
+  TAB_AS_INDENT: 'a tab stands where spaces have to',
 }
+
+const yamlProblem = ({ code, message }: YAMLError): string =>
+  message.startsWith('Flow ')
+    ? 'a { or a [ is not closed, or what is in it is not indented'
+    : (PROBLEMS[code] ?? `it is not YAML (${code.toLowerCase().replaceAll('_', ' ')})`)
 
 /** Undefined for what is no mapping. */
 export const documentOf = (node: Node, source?: string): ConfigDocument | undefined => {

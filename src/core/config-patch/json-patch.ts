@@ -1,5 +1,5 @@
 import { sameValue } from '../same-value.ts'
-import type { Note, Place } from './note.ts'
+import { repeats, type Note, type Place } from './note.ts'
 import {
   append,
   copyOf,
@@ -72,6 +72,7 @@ export const applyOperation = (root: Mapping, operation: Operation, place: Place
   const named = verb === 'copy' ? from : path
   if ((verb === 'copy' || verb === 'replace') && find(root, named) === undefined && isMapping(parentOf(root, named)))
     place.warn({ ...nothingAt(named), advice: verb === 'copy' ? 'Talos takes null for it' : 'Talos adds it' }, node)
+  if (verb === 'add' && itemsOf(parentOf(root, path)).some(item => sameValue(saying(item), saying(value)))) place.warn(repeats, node)
   const problem = apply(root, { verb, path, from, value })
   if (problem) place.fault(problem, node)
 }

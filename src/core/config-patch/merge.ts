@@ -1,5 +1,6 @@
+import { sameValue } from '../same-value.ts'
 import { keyedMatch } from './keyed-lists.ts'
-import type { Note, Place } from './note.ts'
+import { repeats, type Note, type Place } from './note.ts'
 import { bare, type Fields, type Shape } from './shape.ts'
 import { mergedSize, mergedUrl } from './merge-text.ts'
 import {
@@ -47,7 +48,7 @@ export const merged = (
     case 'map':
       return mergedMap(shape, left, right, place)
     case 'list':
-      return shape.keyed === '' ? appended(left, right) : mergedItems(shape, left, right, place)
+      return shape.keyed === '' ? appended(left, right, place) : mergedItems(shape, left, right, place)
     case 'bytes':
       return isNothing(right) ? left : instead(left, right as Node)
     case 'bool':
@@ -123,9 +124,12 @@ const mergedMap = (
   return left
 }
 
-const appended = (left: Node | undefined, right: Node | undefined): Node | undefined => {
+const appended = (left: Node | undefined, right: Node | undefined, place: Place): Node | undefined => {
   if (isNothing(right)) return left
   if (!isListing(left)) return copyOf(right as Node)
+  const before = itemsOf(left).map(saying)
+  for (const [index, item] of itemsOf(right).entries())
+    if (before.some(one => sameValue(one, saying(item)))) place.at(`[${index}]`).warn(repeats, item)
   append(left, itemsOf(right).map(copyOf))
   return left
 }
@@ -163,7 +167,7 @@ const mergedAny = (left: Node | undefined, right: Node | undefined, place: Place
     place.fault(cannotMerge(`Talos cannot merge ${after} into ${before}`), right)
     return left
   }
-  if (after === 'a list') return appended(left, right)
+  if (after === 'a list') return appended(left, right, place)
   if (after === 'a mapping') return mergedMap({ kind: 'map', of: { kind: 'any' }, flat: false }, left, right, place)
   const value = saying(right)
   if (value === 0 || value === '') {

@@ -28,6 +28,8 @@ export type PatchNoteCode =
   | 'cannotMerge'
   /** As a warning: what is written may be read as something else. */
   | 'trap'
+  /** As a warning: a list has it already, and gets it twice. */
+  | 'repeats'
   /** As a warning: a value that does not override. */
   | 'noEffect'
   /** As a warning: something goes that the patch does not name. */
@@ -40,6 +42,12 @@ export const noteText = ({ patch, document, line, path, problem, advice }: Patch
 }
 
 export type Note = Pick<PatchNote, 'code' | 'problem' | 'advice'>
+
+export const repeats: Note = {
+  code: 'repeats',
+  problem: 'the list has this entry already, and gets it once more',
+  advice: 'leave it out, or the machines where it is',
+}
 
 /** Where one is in a patch, and where what is found there is written down. */
 export type Place = {

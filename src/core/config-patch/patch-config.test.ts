@@ -124,7 +124,7 @@ describe('a patch that is wrong says where and what would be right', () => {
     [
       'a field to delete',
       'machine:\n  kubelet:\n    imag:\n      $patch: delete\n',
-      'patch 1, line 4, the main document, machine.kubelet.imag: there is no field imag; the nearest is image',
+      'patch 1, line 3, the main document, machine.kubelet.imag: there is no field imag; the nearest is image',
     ],
     [
       'an unknown kind, with the nearest',
@@ -137,11 +137,28 @@ describe('a patch that is wrong says where and what would be right', () => {
       'patch 1, line 2, KubeProxyConfig: documents of kind KubeProxyConfig are known from Talos 1.14 on, and the machine runs v1.13.9; upgrade Talos first',
     ],
     ['no YAML', 'machine:\n  kubelet:\n\t\timage: x\n', 'patch 1, line 3: a tab stands where spaces have to'],
+    ['a bracket', 'machine: {', 'patch 1, line 1: a { or a [ is not closed, or what is in it is not indented'],
+    [
+      'a colon',
+      'machine:\n  token: a: b\n',
+      'patch 1, line 2: a value has a colon that needs quotes around it, or lines below it that are indented further',
+    ],
+    [
+      'no colon',
+      'machine:\n  sysctls:\n    a:b\n    c: d\n',
+      'patch 1, line 3: a key has no colon and space behind it, or a line is not indented as those around it',
+    ],
+    ['a sign', 'machine:\n  token: @a\n', 'patch 1, line 2: a value begins with a character that needs quotes around it'],
+    [
+      'a manifest',
+      'apiVersion: ichor.maesh.dev/v1alpha1\nkind: UserVolumeConfg\n',
+      'patch 1, line 2, UserVolumeConfg: Talos knows no documents of kind UserVolumeConfg; the nearest is UserVolumeConfig',
+    ],
     ['a key twice', 'machine:\n  token: secret-one\n  token: secret-two\n', 'patch 1, line 3: a key stands twice in one mapping'],
     [
       'a mapping where a list belongs',
       'machine:\n  certSANs:\n    a: b\n',
-      'patch 1, line 3, the main document, machine.certSANs: Talos wants a list here',
+      'patch 1, line 2, the main document, machine.certSANs: Talos wants a list here',
     ],
     [
       'a text where a number belongs',
@@ -196,7 +213,7 @@ describe('a patch that is wrong says where and what would be right', () => {
     [
       'below what is not there',
       'machine:\n  time:\n    servers:\n      $patch: delete\n',
-      'patch 1, line 4, the main document, machine.time.servers: there is nothing to delete; leave the deletion out for this machine',
+      'patch 1, line 3, the main document, machine.time.servers: there is nothing to delete; leave the deletion out for this machine',
     ],
     [
       'by an operation',
@@ -214,7 +231,7 @@ describe('a patch that is wrong says where and what would be right', () => {
 
   test('a field that is there for Talos, but says nothing, is deleted with a warning', () => {
     expect(warnings(CONFIG, 'machine:\n  sysctls:\n    $patch: delete\n')).toEqual([
-      'patch 1, line 3, the main document, machine.sysctls: there is nothing to delete',
+      'patch 1, line 2, the main document, machine.sysctls: there is nothing to delete',
     ])
   })
 
@@ -233,7 +250,7 @@ describe('a patch that is wrong says where and what would be right', () => {
 
   test('a configuration that cannot be read is named as such, and not quoted', () => {
     expect(faults('machine:\n  token: "very-secret\n', 'debug: true\n')).toEqual([
-      expect.stringMatching(/^line \d+, the configuration of the machine: it is not YAML/),
+      expect.stringMatching(/^line \d+, the configuration of the machine: a quote is not closed/),
     ])
   })
 
@@ -282,22 +299,32 @@ describe('documents of which the types are not known here', () => {
 describe('what may surprise is a warning', () => {
   test.each([
     ['no, for a text', 'machine:\n  sysctls: {a: no}\n', 'machine.sysctls.a: no without quotes is a text to Talos'],
-    ['no, for a boolean', 'debug: no\n', 'debug: no without quotes is a boolean to Talos'],
+    ['no, for a boolean', 'debug: no\n', 'debug: no without quotes is false to Talos; write false'],
     [
       '0644, for a number',
       'machine:\n  files: [{path: /a, permissions: 0644}]\n',
-      'machine.files[0].permissions: 0644 with a leading zero is the octal number 420 to Talos',
+      'machine.files[0].permissions: 0644 with a leading zero is octal to Talos, the number 420; write 0o644 where that is meant, or "0644" for the text',
     ],
     ['0644, for a text', 'machine:\n  sysctls: {a: 0644}\n', 'machine.sysctls.a: 0644 with a leading zero is a text to Talos'],
     [
       '0644, in an embedded object',
       'machine:\n  pods: [{spec: {mode: 0644}}]\n',
-      'machine.pods[0].spec.mode: 0644 with a leading zero is the octal number 420 to Talos',
+      'machine.pods[0].spec.mode: 0644 with a leading zero is octal to Talos, the number 420; write 0o644 where that is meant, or "0644" for the text',
     ],
     [
       '0644, in an operation',
       '- op: add\n  path: /machine/sysctls\n  value: {a: 0644}\n',
-      '/machine/sysctls: 0644 with a leading zero is the octal number 420 to Talos',
+      '/machine/sysctls: 0644 with a leading zero is octal to Talos, the number 420; write 0o644 where that is meant, or "0644" for the text',
+    ],
+    [
+      'an entry once more',
+      'machine:\n  network:\n    interfaces: [{interface: eth0, addresses: [10.0.0.6/24, 10.0.0.5/24]}]\n',
+      'line 3, the main document, machine.network.interfaces[0].addresses[1]: the list has this entry already, and gets it once more; leave it out',
+    ],
+    [
+      'an entry once more, by an operation',
+      '- op: add\n  path: /machine/network/interfaces/0/addresses/-\n  value: 10.0.0.5/24\n',
+      'patch 1, line 1, [0]: the list has this entry already, and gets it once more',
     ],
     [
       'a zero',

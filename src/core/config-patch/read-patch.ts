@@ -120,9 +120,9 @@ const isKnownKind = ({ kind, apiVersion, root }: ConfigDocument, talos: string, 
   if (kind === '' && valueAt(root, 'apiVersion'))
     return unknown('a document with an apiVersion has a kind', 'give the kind, or leave the apiVersion out')
   if (kind === '') return true
-  if (apiVersion !== 'v1alpha1') return unknown(`Talos knows no ${kind} of this apiVersion`, 'its apiVersion is v1alpha1')
   const since = kindSince(kind)
   if (since === undefined) return unknown(`Talos knows no documents of kind ${kind}`, `the nearest is ${nearestFirst(knownKinds, kind)[0]}`)
+  if (apiVersion !== 'v1alpha1') return unknown(`Talos knows no ${kind} of this apiVersion`, 'its apiVersion is v1alpha1')
   return (
     minorNumber(talos) >= minorNumber(since) ||
     unknown(`documents of kind ${kind} are known from Talos ${since} on, and the machine runs ${talos}`, 'upgrade Talos first')

@@ -145,11 +145,18 @@ const unfoldedMapping = (document: Document, node: YAMLMap, within: readonly unk
   for (const pair of node.items) {
     const value = unfolded(document, pair.value, within)
     const isMerge = isScalar(pair.key) && pair.key.type === Scalar.PLAIN && pair.key.value === '<<'
-    if (!isMerge) mapping.items.push(new Pair(pair.key, value))
+    if (!isMerge) mapping.items.push(new Pair(pair.key, beginningAt(pair.key, value)))
     else merged.push(...(isListing(value) ? itemsOf(value) : [value]))
   }
   for (const { key, value } of merged.flatMap(entriesOf)) if (!valueAt(mapping, key)) setValue(mapping, key, value)
   return mapping
+}
+
+/** For readers a value that goes over several lines begins where its key is. */
+const beginningAt = (key: unknown, value: Node): Node => {
+  const begin = offsetOf(key)
+  if (begin !== undefined && value.range) value.range = [begin, value.range[1], value.range[2]]
+  return value
 }
 
 /** The node alone; what is in it stays the other's. */

@@ -42,17 +42,17 @@ describe('a patch', () => {
     [
       'an octal number that YAML 1.1 and 1.2 read as two',
       inMachine('files:\n  - path: /var/x\n    op: create\n    permissions: 0644\n    content: x'),
-      'PatchAmbiguous: patch 1, line 5, the main document, machine.files[0].permissions: 0644 with a leading zero is the octal number 420 to Talos; write 0o before an octal number, and quotes around a text.',
+      'PatchAmbiguous: patch 1, line 5, the main document, machine.files[0].permissions: 0644 with a leading zero is octal to Talos, the number 420; write 0o644 where that is meant, or "0644" for the text.',
     ],
     [
       'a word that is a boolean to some',
       inMachine('install:\n  wipe: no'),
-      'PatchAmbiguous: patch 1, line 3, the main document, machine.install.wipe: no without quotes is a boolean to Talos; write true or false for a boolean, and quotes for a text.',
+      'PatchAmbiguous: patch 1, line 3, the main document, machine.install.wipe: no without quotes is false to Talos; write false.',
     ],
     [
       'and a text to others',
       inMachine('nodeLabels:\n  spot: yes'),
-      'PatchAmbiguous: patch 1, line 3, the main document, machine.nodeLabels.spot: yes without quotes is a text to Talos; write true or false for a boolean, and quotes for a text.',
+      'PatchAmbiguous: patch 1, line 3, the main document, machine.nodeLabels.spot: yes without quotes is a text to Talos; write "yes" for the text, or true for the boolean.',
     ],
     [
       'what binds a machine to its cluster',
@@ -72,9 +72,9 @@ describe('a patch', () => {
     [
       'a list where a mapping belongs',
       inMachine('sysctls:\n  - a'),
-      'PatchInvalid: patch 1, line 3, the main document, machine.sysctls: Talos wants a mapping here.',
+      'PatchInvalid: patch 1, line 2, the main document, machine.sysctls: Talos wants a mapping here.',
     ],
-    ['no YAML', 'machine: {', 'PatchInvalid: patch 1, line 1: a line is not indented as those around it.'],
+    ['no YAML', 'machine: {', 'PatchInvalid: patch 1, line 1: a { or a [ is not closed, or what is in it is not indented.'],
     ['nothing', '# only a remark\n', 'PatchInvalid: patch 1: it says nothing; give a strategic merge patch, or a JSON patch.'],
     [
       'a pointer to nowhere',

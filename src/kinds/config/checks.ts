@@ -229,7 +229,9 @@ const notes = (operation: TalosOperation, world: World, wishes: readonly Wished[
     list.push('A configuration that keeps a machine from coming back is mended at its console only; the rollout stops at the first.')
   const pending = made.filter(({ wish }) => wish.isPending && firstMode(operation) === 'staged')
   if (pending.length > 0)
-    list.push(`Another configuration waits on the disk of ${namesOf(pending)} already; it is that one which is patched.`)
+    list.push(
+      `A configuration that has not been booted waits on the disk of ${namesOf(pending)} already; it is that one which is patched${mode === 'reboot' ? ' and booted' : ''}.`,
+    )
   if (!mayShow(operation, world) && made.some(({ wish }) => !isNothing(operation, wish)))
     list.push('Whether the machines take the configuration is asked when the lock is free, before the first of them is given it.')
   const held = world.machines.filter(m => isSelected(operation, m) && heldBecause(world, m) !== undefined)

@@ -198,7 +198,10 @@ const rollout = (mode: Mode, summary: string, steps: readonly Step[]): Stage => 
   steps: [compare, ...steps],
   abandon: [giveBack],
   preview,
-  outcome: ({ goal }) => `configuration ${short(goal?.['read'] ?? '')} -> ${short(goal?.['computed'] ?? '')}`,
+  outcome: ({ goal }) => {
+    const [read, computed] = [goal?.['read'] ?? '', goal?.['computed'] ?? '']
+    return read === computed ? `rebooted into configuration ${short(read)}` : `configuration ${short(read)} -> ${short(computed)}`
+  },
 })
 
 export const stages: readonly Stage[] = [
