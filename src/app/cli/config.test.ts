@@ -48,13 +48,16 @@ describe('config rollout', () => {
   it.each<[string, string[], number, RegExp]>([
     ['no file', [], 2, /required option '-f, --file <path>'/],
     ['a file that is not there', ['-f', 'nothing.yaml'], 1, /nothing\.yaml/],
-    ['an empty file', ['-f', 'empty.yaml'], 2, /config\.patches\.0\.inline/],
+    ['an empty file', ['-f', 'dns.yaml', '-f', 'empty.yaml'], 2, /^error: empty\.yaml is empty$/],
+    ['a file that is too long', ['-f', 'long.yaml'], 2, /^error: long\.yaml is too long: it may have 32768 characters\./],
+    ['too many files', Array.from({ length: 9 }, () => ['-f', 'dns.yaml']).flat(), 2, /^error: --file: 9 files are more than the 8 /],
     ['a mode that there is not', ['-f', 'dns.yaml', '--mode', 'gently'], 2, /no-reboot, reboot, staged, try/],
     ['a machine that there is not', ['-f', 'dns.yaml', '--machines', 'wk-9'], 1, /wk-9/],
     ['no name between commas', ['-f', 'dns.yaml', '--machines', 'wk-1,,wk-2'], 2, /--machines "wk-1,,wk-2": must be names or labels/],
     ['a label without a key', ['-f', 'dns.yaml', '--machines', '=1'], 2, /must be names or labels/],
   ])('%s', async (_, args, exit, says) => {
     world.files.set('empty.yaml', '')
+    world.files.set('long.yaml', 'x'.repeat(32_769))
     expect(await world.run('config', 'rollout', ...args, '--yes')).toBe(exit)
     expect(world.err.join('\n')).toMatch(says)
     expect(world.writes).toEqual([])

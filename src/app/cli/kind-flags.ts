@@ -121,6 +121,7 @@ export const specOf = (
     parsed.error.issues.map(issue => {
       const path = issue.path.map(String)
       const flag = flags.find(one => path.slice(0, one.path.length).join('.') === one.path.join('.'))
+      if (kind.files && path[0] === kind.block && path[1] === kind.files.field) return filesProblem(kind.files.field, given, issue)
       if (path.join('.') === versionPath) return versionProblem(version ?? '', issue.message)
       if (flag?.schema.type === 'integer') return `${flag.option.long} ${JSON.stringify(at(asked, flag.path))} ${notInRange(flag.schema)}`
       if (flag) return `${flag.option.long} ${JSON.stringify(at(asked, flag.path))}: ${expectation(flag.schema, issue.message)}`
@@ -129,6 +130,21 @@ export const specOf = (
   )
   const [first = '', ...others] = problems
   throw new Stop('usage', first, others)
+}
+
+type Issue = { readonly code?: string; readonly path: readonly PropertyKey[]; readonly message: string; readonly maximum?: unknown }
+
+/** What is wrong with the files that make up `field`, or with one of them, by its name. */
+const filesProblem = (field: string, given: Readonly<Record<string, unknown>>, { code, path, message, maximum }: Issue): string => {
+  const paths = given['file'] as readonly string[]
+  const [, , index] = path
+  if (typeof index !== 'number')
+    return `--file: ${paths.length} files are more than the ${String(maximum)} that one operation takes as ${field}`
+  const name = paths[index] ?? ''
+  if (code === 'too_small') return `${name} is empty`
+  if (code === 'too_big')
+    return `${name} is too long: it may have ${String(maximum)} characters. Make several files of it, or put it into a Secret or a ConfigMap`
+  return `${name}: ${message}`
 }
 
 /** In the words of the checks, so that both doors say the same. */

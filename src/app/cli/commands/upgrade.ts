@@ -113,7 +113,7 @@ const startCommand = (shell: Shell, { kind, action }: What): Command => {
 
 /** Given again and again: each file is one more item, in the order in which they are named. */
 const fileOption = (description: string): Option => {
-  const option = new Option('-f, --file <path>', description).makeOptionMandatory()
+  const option = new Option('-f, --file <path>', `${description}. May be given again; they apply in this order`).makeOptionMandatory()
   mayRepeat(option)
   return option.argParser((path: string, earlier: readonly string[] | undefined) => [...(earlier ?? []), path])
 }
