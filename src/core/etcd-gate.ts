@@ -247,12 +247,17 @@ const voting = (input: EtcdGateInput): readonly Objection[] => {
   const { controlPlanes, purpose, target } = input
   const views = answered(judged(input))
   const members = new Map(views.flatMap(c => c.view.value.members).map(m => [m.id, m]))
-  const learners = new Set(views.filter(c => c.view.value.status.isLearner).map(c => c.view.value.status.memberID))
+  // By whoever says so: a list may be older than the others.
+  const learners = new Set(
+    views.flatMap(({ view: { value } }) => [
+      ...value.members.filter(m => m.isLearner).map(m => m.id),
+      ...(value.status.isLearner ? [value.status.memberID] : []),
+    ]),
+  )
   return [...members.values()].flatMap(m => {
     const machine = machineOf(m, controlPlanes)?.name
     if (purpose === 'removal' && machine === target) return []
-    if (m.isLearner || learners.has(m.id))
-      return [object(4, `the member ${m.name || m.id} is still a learner; it has to be a voter.`, { machine })]
+    if (learners.has(m.id)) return [object(4, `the member ${m.name || m.id} is still a learner; it has to be a voter.`, { machine })]
     if (m.name === '') return [object(4, `the member ${m.id} has no name: it was added and never started.`, { machine })]
     return []
   })
