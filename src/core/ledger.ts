@@ -97,7 +97,7 @@ export const refused = (status: OperationStatus, now: number): OperationStatus =
       lastFailure: { at: iso(now), reason: 'PreflightRefused', message: long(message) },
     },
     now,
-    `refused: ${refusals.map(r => r.rule).join(', ')}`,
+    `refused: ${[...new Set(refusals.map(r => r.rule))].join(', ')}`,
   )
 }
 

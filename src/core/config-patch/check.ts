@@ -1,7 +1,7 @@
 import { nearestFirst } from '../nearest.ts'
 import type { Place } from './note.ts'
 import { bare, type Shape } from './shape.ts'
-import { entriesOf, integerOf, isListing, isMapping, isNothing, itemsOf, plainTextOf, saying, textOf, type Node } from './yaml-nodes.ts'
+import { entriesOf, isListing, isMapping, isNothing, itemsOf, plainTextOf, saying, textOf, type Node } from './yaml-nodes.ts'
 
 /**
  * Whether a value can be what Talos wants there: fields that there are, mappings and lists where they belong. Whether a word is one that
@@ -78,10 +78,10 @@ export const warnOfTrap = (node: Node, place: Place, as: 'boolean' | 'text' | 'a
       as === 'boolean' ? [meant, `write ${meant}`] : ['a text', `write "${written}" for the text, or ${meant} for the boolean`]
     place.warn({ code: 'trap', problem: `${written} without quotes is ${read} to Talos`, advice }, node)
   }
+  // Not which: digits may be a secret.
   if (/^[-+]?0[0-7_]+$/.test(written)) {
-    const read = as === 'text' ? 'a text to Talos' : `octal to Talos, the number ${integerOf(written.replaceAll('_', ''))}`
-    const quoted = `"${written}" for the text`
-    const advice = as === 'text' ? `write ${quoted}` : `write ${written.replace('0', '0o')} where that is meant, or ${quoted}`
-    place.warn({ code: 'trap', problem: `${written} with a leading zero is ${read}`, advice }, node)
+    const problem = `a number with a leading zero is ${as === 'text' ? 'a text' : 'octal'} to Talos`
+    const advice = as === 'text' ? 'write quotes around it' : 'write 0o instead of the zero where that is meant, or quotes around a text'
+    place.warn({ code: 'trap', problem, advice }, node)
   }
 }

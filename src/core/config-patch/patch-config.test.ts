@@ -151,8 +151,8 @@ describe('a patch that is wrong says where and what would be right', () => {
     ['a sign', 'machine:\n  token: @a\n', 'patch 1, line 2: a value begins with a character that needs quotes around it'],
     [
       'a manifest',
-      'apiVersion: ichor.maesh.dev/v1alpha1\nkind: UserVolumeConfg\n',
-      'patch 1, line 2, UserVolumeConfg: Talos knows no documents of kind UserVolumeConfg; the nearest is UserVolumeConfig',
+      'apiVersion: v1\nkind: Secret\n',
+      'patch 1, line 2, Secret: Talos knows no documents of kind Secret; those of Talos have the apiVersion v1alpha1; an object of Kubernetes is for kubectl apply',
     ],
     ['a key twice', 'machine:\n  token: secret-one\n  token: secret-two\n', 'patch 1, line 3: a key stands twice in one mapping'],
     [
@@ -303,18 +303,22 @@ describe('what may surprise is a warning', () => {
     [
       '0644, for a number',
       'machine:\n  files: [{path: /a, permissions: 0644}]\n',
-      'machine.files[0].permissions: 0644 with a leading zero is octal to Talos, the number 420; write 0o644 where that is meant, or "0644" for the text',
+      'machine.files[0].permissions: a number with a leading zero is octal to Talos; write 0o instead of the zero where that is meant, or quotes around a text',
     ],
-    ['0644, for a text', 'machine:\n  sysctls: {a: 0644}\n', 'machine.sysctls.a: 0644 with a leading zero is a text to Talos'],
+    [
+      '0644, for a text',
+      'machine:\n  sysctls: {a: 0644}\n',
+      'machine.sysctls.a: a number with a leading zero is a text to Talos; write quotes around it',
+    ],
     [
       '0644, in an embedded object',
       'machine:\n  pods: [{spec: {mode: 0644}}]\n',
-      'machine.pods[0].spec.mode: 0644 with a leading zero is octal to Talos, the number 420; write 0o644 where that is meant, or "0644" for the text',
+      'machine.pods[0].spec.mode: a number with a leading zero is octal to Talos; write 0o instead of the zero where that is meant, or quotes around a text',
     ],
     [
       '0644, in an operation',
       '- op: add\n  path: /machine/sysctls\n  value: {a: 0644}\n',
-      '/machine/sysctls: 0644 with a leading zero is octal to Talos, the number 420; write 0o644 where that is meant, or "0644" for the text',
+      '/machine/sysctls: a number with a leading zero is octal to Talos; write 0o instead of the zero where that is meant, or quotes around a text',
     ],
     [
       'an entry once more',

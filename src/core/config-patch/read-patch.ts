@@ -121,7 +121,13 @@ const isKnownKind = ({ kind, apiVersion, root }: ConfigDocument, talos: string, 
     return unknown('a document with an apiVersion has a kind', 'give the kind, or leave the apiVersion out')
   if (kind === '') return true
   const since = kindSince(kind)
-  if (since === undefined) return unknown(`Talos knows no documents of kind ${kind}`, `the nearest is ${nearestFirst(knownKinds, kind)[0]}`)
+  if (since === undefined)
+    return unknown(
+      `Talos knows no documents of kind ${kind}`,
+      apiVersion === 'v1alpha1' || apiVersion === ''
+        ? `the nearest is ${nearestFirst(knownKinds, kind)[0]}`
+        : 'those of Talos have the apiVersion v1alpha1; an object of Kubernetes is for kubectl apply',
+    )
   if (apiVersion !== 'v1alpha1') return unknown(`Talos knows no ${kind} of this apiVersion`, 'its apiVersion is v1alpha1')
   return (
     minorNumber(talos) >= minorNumber(since) ||

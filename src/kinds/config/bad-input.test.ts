@@ -42,7 +42,7 @@ describe('a patch', () => {
     [
       'an octal number that YAML 1.1 and 1.2 read as two',
       inMachine('files:\n  - path: /var/x\n    op: create\n    permissions: 0644\n    content: x'),
-      'PatchAmbiguous: patch 1, line 5, the main document, machine.files[0].permissions: 0644 with a leading zero is octal to Talos, the number 420; write 0o644 where that is meant, or "0644" for the text.',
+      'PatchAmbiguous: patch 1, line 5, the main document, machine.files[0].permissions: a number with a leading zero is octal to Talos; write 0o instead of the zero where that is meant, or quotes around a text.',
     ],
     [
       'a word that is a boolean to some',
