@@ -81,16 +81,10 @@ test('in the mode staged: it waits on the disk, and what runs is as it was', asy
     code: 3,
     stderr: expect.stringContaining('ConfigPending') as string,
   })
-  await talos(
-    '-n',
-    addresses['wk-1'],
-    'patch',
-    'machineconfig',
-    '--mode',
-    'no-reboot',
-    '--patch',
-    JSON.stringify({ machine: { nodeLabels: { 'example.org/later': { $patch: 'delete' } } } }),
-  )
+  // A change at once takes its place: what waited is gone.
+  const instead = JSON.stringify(labels({ 'example.org/instead': 'yes' }))
+  await talos('-n', addresses['wk-1'], 'patch', 'machineconfig', '--mode', 'no-reboot', '--patch', instead)
+  expect(await configuration('wk-1', 'persistent')).not.toContain('example.org/later')
 })
 
 test('in the mode reboot: a machine in a container does not reboot, and nothing is written', async () => {
