@@ -1,5 +1,5 @@
 import { Pair, Scalar, YAMLMap, YAMLSeq } from 'yaml'
-import { titleOf, type ConfigDocument } from './documents.ts'
+import { readText, titleOf, type ConfigDocument } from './documents.ts'
 import { documentShape } from './shape.ts'
 import { entriesOf, isListing, isMapping, isNothing, itemsOf, plain, textOf, type Mapping, type Node } from './yaml-nodes.ts'
 
@@ -38,6 +38,21 @@ export const withoutSecrets = (...lists: readonly (readonly ConfigDocument[])[])
   }
   return lists.map(list => list.map(document => ({ title: titleOf(document), root: shown(document.kind, document.root, []) as Mapping })))
 }
+
+/** What somebody else said, without the values of these YAML texts; too short for one to tell anything are those under four characters. */
+export const withoutValuesOf = (texts: readonly string[], said: string): string => {
+  const values = new Set<string>()
+  for (const text of texts) {
+    const read = readText(text)
+    if (!read.ok) continue
+    for (const { node } of read.roots)
+      eachScalar(node, [], (path, value) => {
+        if (value.length >= 4 && !NO_SECRET.has(path.join('.'))) values.add(value)
+      })
+  }
+  return [...values].toSorted((a, b) => b.length - a.length).reduce((shown, value) => shown.replaceAll(value, '(secret)'), said)
+}
+const NO_SECRET: ReadonlySet<string> = new Set(['apiVersion', 'kind', 'version'])
 
 const eachScalar = (node: Node, path: readonly string[], visit: (path: readonly string[], text: string) => void): void => {
   if (isMapping(node)) for (const { key, value } of entriesOf(node)) eachScalar(value, [...path, key], visit)

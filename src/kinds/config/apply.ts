@@ -10,6 +10,7 @@ import type { View } from '../../core/world.ts'
 import { configurationFacts, displayName, nodeFacts } from '../../core/world.ts'
 import type { ApplyMode } from '../../ports/configuration.ts'
 import type { Result } from '../../ports/fault.ts'
+import { saidByMachine } from './patches.ts'
 import { configNeeds, heldNow, isRepeatable, recorded, runsNow, short, wishFor } from './view.ts'
 
 /** A configuration is written; and before and after, that nobody else writes it. */
@@ -107,14 +108,18 @@ const writing = ({ name, summary, mode, says, done, isThere = false }: Writing):
       const change = changeOf(view, isThere)
       if (!change.ok) return change
       const applied = await talos.applyConfiguration(address, { ...change.value, mode, ...(mode === 'try' ? { tryMs: tryMs(view) } : {}) })
-      if (!applied.ok) return applied
+      if (!applied.ok)
+        return { ok: false, fault: { ...applied.fault, message: saidByMachine(view.operation, view.world, applied.fault.message) } }
       const back = await talos.configuration(address)
       if (!back.ok) return { ok: true, value: { receipt: 'accepted, not read back' } }
       return { ok: true, value: { receipt: `sha256 ${sha256(mode === 'staged' ? back.value.onDisk : back.value.running)}` } }
     },
     fatal: (fault, view) =>
       fault.kind === 'invalid'
-        ? { reason: 'ConfigRejected', message: `${displayName(view.target)}: ${fault.message}. Its configuration is as it was.` }
+        ? {
+            reason: 'ConfigRejected',
+            message: `${displayName(view.target)}: ${fault.message}. Its configuration is as it was.`,
+          }
         : denied(fault, view),
   },
   settleMs: ({ world }) => 5 * world.timing.pollMs,

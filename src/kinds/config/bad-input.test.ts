@@ -6,16 +6,20 @@ import { asciiBytes, encodeBase64 } from '../../world/ports/base64.ts'
 import { configSpec } from './spec.ts'
 
 const MINUTE = 60_000
+const PASSWORD = 'machine:\n  sysctls: {a: so-secret}\n'
+const DIGITS = 'machine:\n  sysctls: {a: 0713}\n'
 
-const refusals = async (config: object, options: StoryOptions = {}, spec: object = {}): Promise<readonly string[]> => {
+const refusals = async (config: object, options: StoryOptions = {}, spec: object = {}, refuses?: string): Promise<readonly string[]> => {
   const story = createStory({ seed: 3, ...options })
-  const data = { a: encodeBase64(asciiBytes('machine: {}\n')), b: encodeBase64(asciiBytes('x')) }
+  const texts = { a: 'machine: {}\n', b: 'x', password: PASSWORD, digits: DIGITS }
+  const data = Object.fromEntries(Object.entries(texts).map(([key, text]) => [key, encodeBase64(asciiBytes(text))]))
   story.world.store.create(RESOURCE.secrets, {
     apiVersion: 'v1',
     kind: 'Secret',
     metadata: { name: 'patches', namespace: NAMESPACE },
     data,
   })
+  if (refuses !== undefined) story.world.fault('cp-3', { refusesConfig: refuses })
   story.start()
   await story.pass(MINUTE)
   story.create({ name: 'op', spec: { kind: 'config', ...spec, config } })
@@ -119,7 +123,7 @@ describe('where a patch is', () => {
     [
       'a key that it has not',
       { secretKeyRef: { name: 'patches', key: 'c' } },
-      /^PatchMissing: patch 1: Secret ichor-system\/patches has no key c \(it has: a, b\)\.$/,
+      /^PatchMissing: patch 1: Secret ichor-system\/patches has no key c \(it has: a, b, password, digits\)\.$/,
     ],
     [
       'a ConfigMap that is not there',
@@ -130,6 +134,20 @@ describe('where a patch is', () => {
   ])('%s', async (_, source, expected) => {
     const told = await refusals({ patches: [source] })
     expect(told).toEqual([expect.stringMatching(expected)])
+  })
+
+  it('a Secret, of which a machine that refuses it tells nothing', async () => {
+    const told = await refusals({ patches: [{ secretKeyRef: { name: 'patches', key: 'password' } }] }, {}, {}, 'no such value: so-secret')
+    expect(told).toEqual(['ConfigRejected: cp-3 refuses the patched configuration: no such value: (secret).'])
+    const inlined = await refusals(inline(PASSWORD), {}, {}, 'no such value: so-secret')
+    expect(inlined).toEqual(['ConfigRejected: cp-3 refuses the patched configuration: no such value: so-secret.'])
+  })
+
+  it('a Secret with a number that is read as another, which is not told', async () => {
+    const [told = '', ...others] = await refusals({ patches: [{ secretKeyRef: { name: 'patches', key: 'digits' } }] })
+    expect(told).toMatch(/^PatchAmbiguous: patch 1 \(Secret ichor-system\/patches, key digits\), line 2, .*machine\.sysctls\.a: a number/)
+    expect(told).not.toContain('713')
+    expect(others).toEqual([])
   })
 
   it('is longer than it may be, or there is none', () => {

@@ -12,7 +12,7 @@ import { identity, knownOf, nodesRefusal, once, overridable, refuse, unanswered,
 import { compareVersions, parseVersion, versionSpan } from '../../core/versions.ts'
 import type { Need, World } from '../../core/world.ts'
 import { dryRunFacts, isKnown, machineFacts, nodeFacts } from '../../core/world.ts'
-import { isTrap, patchesOf, textNeeds } from './patches.ts'
+import { isTrap, patchesOf, saidByMachine, textNeeds } from './patches.ts'
 import { restartGate } from './reboot.ts'
 import { specOf } from './spec.ts'
 import type { Wish } from './view.ts'
@@ -184,7 +184,7 @@ const ofMachine = (operation: TalosOperation, world: World, { name, machine, wis
       if (said.value.takes) return []
       return said.value.needsReboot
         ? [object('RebootNeeded', `takes this change only with a reboot; use the mode reboot, or staged`)]
-        : [object('ConfigRejected', `refuses the patched configuration: ${said.value.why}`)]
+        : [object('ConfigRejected', `refuses the patched configuration: ${saidByMachine(operation, world, said.value.why)}`)]
     }
   }
 }

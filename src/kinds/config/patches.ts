@@ -2,6 +2,7 @@ import type { TalosOperation } from '../../api/talos-operation.ts'
 import type { PatchNote } from '../../core/config-patch/note.ts'
 import { patchConfig, type PatchedConfig } from '../../core/config-patch/patch-config.ts'
 import type { PatchText } from '../../core/config-patch/read-patch.ts'
+import { withoutValuesOf } from '../../core/config-patch/secrets.ts'
 import { sha256 } from '../../core/sha256.ts'
 import type { Need, World } from '../../core/world.ts'
 import { textsFacts } from '../../core/world.ts'
@@ -61,6 +62,16 @@ export const patchesOf = (operation: TalosOperation, world: World): Patches => {
   }
   return missing.length > 0 ? { ok: false, missing } : { ok: true, texts, pins }
 }
+
+/** What a machine says about a patched configuration. It may quote values; those of a Secret are told to nobody. */
+export const saidByMachine = (operation: TalosOperation, world: World, said: string): string =>
+  withoutValuesOf(
+    specOf(operation).patches.flatMap(({ secretKeyRef }) => {
+      const found = secretKeyRef && textsFacts(world, { kind: 'Secret', name: secretKeyRef.name })
+      return found?.ok ? (found.value.data[secretKeyRef?.key ?? ''] ?? []) : []
+    }),
+    said,
+  )
 
 const unreadText = (name: string, where: string, fault: Fault): string =>
   fault.kind === 'notFound' ? `${name}: there is no ${where}` : `${name}: ${where} cannot be read: ${fault.message}`

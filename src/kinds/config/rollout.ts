@@ -15,7 +15,7 @@ import { sha256 } from '../../core/sha256.ts'
 import type { Need, View, World } from '../../core/world.ts'
 import { displayName, dryRunFacts, isKnown, machineFacts } from '../../core/world.ts'
 import { apply, compare, keep, mayPatchAnew, stage, tryOut } from './apply.ts'
-import { patchesOf } from './patches.ts'
+import { patchesOf, saidByMachine } from './patches.ts'
 import { aside, back } from './reboot.ts'
 import type { ConfigSpec } from './spec.ts'
 import { specOf } from './spec.ts'
@@ -133,7 +133,10 @@ const dryRunRefusal = ({ operation, target, world }: View, text: string): Openin
   if (!said.ok) return { wait: `it does not say whether it takes the configuration: ${said.fault.message}`, reason: 'MachineUnreachable' }
   if (said.value.takes) return undefined
   return {
-    fail: { reason: 'ConfigRejected', message: `${displayName(target)} does not take the configuration any more: ${said.value.why}.` },
+    fail: {
+      reason: 'ConfigRejected',
+      message: `${displayName(target)} does not take the configuration any more: ${saidByMachine(operation, world, said.value.why)}.`,
+    },
   }
 }
 
