@@ -63,14 +63,6 @@ describe('config rollout', () => {
     expect(world.writes).toEqual([])
   })
 
-  it('says what the checks note, where nobody is asked, too', async () => {
-    const turn = { stage: 'try', from: 'a', to: 'b', loses: [], name: 'wk-1', role: 'worker' as const }
-    world.plan = { cluster: 'home', kind: 'config', found: {}, refusals: [], notes: ['A list has this entry already.'], order: [turn] }
-    expect(await world.run('config', 'rollout', '-f', 'dns.yaml', '--yes')).toBe(0)
-    expect(world.err).toContain('Note: A list has this entry already.')
-    expect(world.out).toEqual(['talosoperation.ichor.maesh.dev/config-rollout created'])
-  })
-
   it('shows what changes on which machines, the same once', async () => {
     const diff = '--- the main document\n+++ the main document\n@@ -1,1 +1,2 @@ machine\n machine:\n+    sysctls: {}\n'
     const turn = { stage: 'try', from: 'a', to: 'b', loses: [] }

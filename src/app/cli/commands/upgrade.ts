@@ -184,10 +184,7 @@ const start = async (
       else if (options.plan || (!options.yes && !isIdle(result.value))) {
         const say = options.plan ? terminal.out : terminal.err
         for (const line of planLines(result.value, { colors: terminal.colors, override: complete.override })) say(line)
-      } else if (!isIdle(result.value)) {
-        for (const note of result.value.notes) terminal.err(`Note: ${note}`)
-        if (result.value.holder) terminal.err(lockLine(result.value))
-      }
+      } else if (result.value.holder && !isIdle(result.value)) terminal.err(lockLine(result.value))
       if (!refused && !options.plan && isIdle(result.value)) {
         const why = [...new Set(result.value.order.map(machine => machine.skip))].join('; ')
         throw new Stop('refused', `there is nothing to do on cluster ${cluster}: ${why || 'it has no machines that match'}`, [
