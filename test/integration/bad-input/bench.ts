@@ -273,10 +273,10 @@ export const startBench = async (world: Partial<WorldOptions> = {}): Promise<Ben
   }
 }
 
-/** Cluster locks that somebody holds; the Lease of the leader election is none. */
+/** Cluster locks that somebody holds. The Leases of leader elections, and those by which API servers say that they are up, are none. */
 const locksOf = (store: Store): readonly string[] =>
   store
-    .list('leases.coordination.k8s.io')
+    .list('leases.coordination.k8s.io', NAMESPACE)
     .items.filter(
       ({ metadata, ...lease }) =>
         metadata.name !== 'ichor-controller' && ((lease['spec'] as { holderIdentity?: string } | undefined)?.holderIdentity ?? '') !== '',
