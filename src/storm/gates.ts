@@ -59,7 +59,7 @@ const HOPELESS: Readonly<Record<string, Known>> = {
   'no-status': { expr: 'status.phase == "Ready"', objectRef: { apiVersion: 'v1', kind: 'Namespace', name: 'kube-system' } },
 }
 
-/** Nobody can answer yes or no: refused before the start. */
+/** Nobody can answer yes or no: refused before the start, or given up where it is only a field that is missing, which may come. */
 const MISTAKEN: readonly Known[] = [
   ...[
     'status.ceph.health = "HEALTH_OK"',
@@ -99,11 +99,11 @@ export const drawGates = (random: Random): readonly HealthGate[] => {
     return [...own, { name, expr, objectRef, stableFor: '5s', timeout: '3m' }]
   }
   const { expr, objectRef } = random.pick(MISTAKEN)
-  return [...own, { name: 'mistaken', expr, objectRef, stableFor: '5s' }]
+  return [...own, { name: 'mistaken', expr, objectRef, stableFor: '5s', timeout: '3m' }]
 }
 
-export const isHopeless = ({ name }: HealthGate): boolean => name in HOPELESS
 export const isMistaken = ({ name }: HealthGate): boolean => name === 'mistaken'
+export const isHopeless = (gate: HealthGate): boolean => gate.name in HOPELESS || isMistaken(gate)
 
 /** Whether a gate holds at this moment, by the world itself. */
 export const holdsNow = ({ store }: World, { name, objectRef }: HealthGate): boolean => {

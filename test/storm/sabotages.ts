@@ -82,7 +82,7 @@ export const sabotages: readonly Sabotage[] = [
     file: 'src/core/decide.ts',
     find: `if (why !== undefined)`,
     replace: `if (why === '')`,
-    caughtBy: 'control-planes-first',
+    caughtBy: 'one-control-plane-open',
     strikes: [{ family: 'status', what: 'a phase that does not exist', when: { at: 5000 }, forMs: 100_000 }],
   },
   {
@@ -342,9 +342,11 @@ export const sabotages: readonly Sabotage[] = [
     replace: `return unschedulable ?`,
     caughtBy: 'foreign-cordons-stay',
     strikes: [
-      { family: 'people', what: 'uncordon', when: { at: 20_000 }, machine: 1 },
-      { family: 'people', what: 'cordon', when: { at: 21_000 }, machine: 1 },
+      { family: 'people', what: 'uncordon', when: { at: 60_000 }, machine: 3 },
+      { family: 'people', what: 'cordon', when: { at: 65_000 }, machine: 3 },
     ],
+    // It stays cordoned while it is off.
+    spec: { kind: 'node', node: { action: 'shutdown', machine: 'wk-1' } },
   },
   {
     name: 'sweep-the-cordon-of-one-that-works',
@@ -621,8 +623,8 @@ export const sabotages: readonly Sabotage[] = [
     also: [
       {
         file: 'src/kinds/config/apply.ts',
-        find: 'both(isThere ? YES : isAsComputed(view), () =>',
-        replace: 'both(YES, () =>',
+        find: 'return both(isAsComputed(view), () =>',
+        replace: 'return both(YES, () =>',
       },
       { file: 'src/kinds/config/apply.ts', find: "return held === 'other' ? changedByOthers(view) : YES", replace: 'return YES' },
     ],
@@ -641,7 +643,7 @@ export const sabotages: readonly Sabotage[] = [
         find: 'sha256(wish.to) !== recorded(view).computed',
         replace: 'recorded(view).computed === undefined',
       },
-      { file: 'src/kinds/config/apply.ts', find: 'both(isThere ? YES : isAsComputed(view), () =>', replace: 'both(YES, () =>' },
+      { file: 'src/kinds/config/apply.ts', find: 'return both(isAsComputed(view), () =>', replace: 'return both(YES, () =>' },
     ],
     caughtBy: 'configuration-as-computed',
     spec: rollout('no-reboot'),

@@ -109,5 +109,5 @@ export const doneHasIt: Checker = {
     }),
 }
 
-/** What somebody did to a machine a moment ago is not to be laid at its door. */
-const LATELY_MS = 120_000
+/** What somebody did to a machine in the last minutes is not to be laid at its door: it may not have been seen where no access was. */
+const LATELY_MS = 600_000

@@ -20,6 +20,8 @@ const stranger = (name: string): EtcdView['members'][number] => ({
   peerURLs: ['https://192.0.2.77:2380'],
 })
 
+const anotherThan = ({ members: all, status: { memberID } }: EtcdView) => all.find(m => m.id !== memberID)
+
 const SAYS: Readonly<Record<string, Edit>> = {
   'knows another member': members(now => [...now, stranger('old-1')]),
   'knows two other members': members(now => [...now, stranger('old-1'), { ...stranger(''), id: 'f00e', peerURLs: [] }]),
@@ -28,7 +30,7 @@ const SAYS: Readonly<Record<string, Edit>> = {
   'is a learner': status(() => ({ isLearner: true })),
   'knows one member less': members(now => now.slice(1)),
   'knows nobody': members(() => []),
-  'has the id of another': view => ({ ...view, status: { ...view.status, memberID: view.members[0]?.id ?? 'f00d' } }),
+  'has the id of another': view => ({ ...view, status: { ...view.status, memberID: anotherThan(view)?.id ?? 'f00d' } }),
   'has an id that nobody knows': status(() => ({ memberID: 'f00d' })),
   'sees no leader': status(() => ({ leader: '' })),
   'sees another leader': status(({ memberID }) => ({ leader: memberID })),
