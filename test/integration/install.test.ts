@@ -276,24 +276,6 @@ describe.skipIf('missing' in parts)(`installing${'missing' in parts ? ` (${parts
       })
   }
 
-  describe('the pages', () => {
-    const pages = ['install', 'gitops', 'security'].map(name => [name, readFileSync(join(root, 'docs', `${name}.md`), 'utf8')] as const)
-
-    it.each(pages)('%s: what is shown for a Kubernetes API is taken by one', async (_, text) => {
-      await ichor('install', '-n', NAMESPACE, '--image', IMAGE, '--no-wait')
-      const shown = [...text.matchAll(/```yaml\n([\s\S]*?)```/g)].map(([, block]) => parse(block!) as Written)
-      expect(shown.length).toBeGreaterThan(0)
-      for (const object of shown) {
-        // Of Flux and Argo CD there is nothing here, and a machine configuration is for Talos.
-        if (object.apiVersion === undefined || /fluxcd|argoproj/.test(object.apiVersion)) continue
-        const { group, version, plural } = typeOf(object)
-        const path = `/apis/${group}/${version}/namespaces/${NAMESPACE}/${plural}?dryRun=All&fieldValidation=Strict`
-        await must({ path, method: 'POST', body: object })
-      }
-      expect((await ichor('uninstall', '-n', NAMESPACE, '--crds', '--confirm', NAMESPACE)).code).toBe(0)
-    })
-  })
-
   describe('ichor install', () => {
     it('installs, changes nothing the second time, and is removed without a trace', async () => {
       await rolesOutOfTheWay()
@@ -407,5 +389,23 @@ describe.skipIf('missing' in parts)(`installing${'missing' in parts ? ` (${parts
       await must({ path: `${path}/up`, method: 'DELETE' })
       expect((await ichor('uninstall', '-n', NAMESPACE, '--crds', '--confirm', NAMESPACE)).code).toBe(0)
     }, 60_000)
+  })
+
+  describe('the pages', () => {
+    const pages = ['install', 'gitops', 'security'].map(name => [name, readFileSync(join(root, 'docs', `${name}.md`), 'utf8')] as const)
+
+    it.each(pages)('%s: what is shown for a Kubernetes API is taken by one', async (_, text) => {
+      await ichor('install', '-n', NAMESPACE, '--image', IMAGE, '--no-wait')
+      const shown = [...text.matchAll(/```yaml\n([\s\S]*?)```/g)].map(([, block]) => parse(block!) as Written)
+      expect(shown.length).toBeGreaterThan(0)
+      for (const object of shown) {
+        // Of Flux and Argo CD there is nothing here, and a machine configuration is for Talos.
+        if (object.apiVersion === undefined || /fluxcd|argoproj/.test(object.apiVersion)) continue
+        const { group, version, plural } = typeOf(object)
+        const path = `/apis/${group}/${version}/namespaces/${NAMESPACE}/${plural}?dryRun=All&fieldValidation=Strict`
+        await must({ path, method: 'POST', body: object })
+      }
+      expect((await ichor('uninstall', '-n', NAMESPACE, '--crds', '--confirm', NAMESPACE)).code).toBe(0)
+    })
   })
 })
