@@ -3,7 +3,7 @@ import { BaseSequencer, type TestSpecification } from 'vitest/node'
 
 // Answers are recorded before the simulated machines are held against them. Who reaches a machine through another one may wait long for it after
 // its death: machines are ended last. Operations leave etcd another leader, and the worker reset.
-const order = ['talosctl', 'client', 'acts', 'recorded', 'failures', 'node']
+const order = ['talosctl', 'client', 'acts', 'recorded', 'config', 'failures', 'node', 'kubernetes']
 const rank = ({ moduleId }: TestSpecification): number => order.findIndex(name => moduleId.endsWith(`/${name}.test.ts`))
 
 class InOrder extends BaseSequencer {

@@ -177,7 +177,7 @@ describe.skipIf(missing)(`the image${missing ? ` (${missing})` : ''}`, () => {
       await eventually(async () => expect(await ichor('cluster', 'list')).toContain('5/5'))
 
       await ichor('upgrade', 'talos', 'v1.13.9', '--yes', '--wait')
-      await ichor('node', 'reset', 'wk-2', '--confirm', 'home', '--wait')
+      await ichor('node', 'reset', 'wk-2', '--reboot-after', '--confirm', 'home', '--wait')
       for (const machine of cluster.world.machines.filter(({ name }) => name !== 'wk-2')) expect(versionOf(machine)).toBe('v1.13.9')
       await roll(`machine: {registries: {config: {registry.example.org: {auth: {username: ichor, password: ${CANARY}}}}}}`)
       for (const machine of cluster.world.machines.filter(({ name }) => name !== 'wk-2')) expect(machine.config).toContain(CANARY)
