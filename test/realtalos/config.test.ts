@@ -107,7 +107,7 @@ describe('a configuration that breaks a machine', () => {
     const { status } = await operation('broken')
     expect(status.machines?.filter(one => one.phase === 'Failed').map(one => one.hostname)).toEqual(['wk-1'])
     for (const name of names) expect(await configuration(name)).not.toContain('no-such-flag')
-    await ichor('operation', 'cancel', 'broken')
+    await ichor('operation', 'cancel', 'broken', '--yes')
     await eventually(async () => expect(await lockHolder()).toBe(''))
     // In a container its kubelet may hang in its end for minutes; a boot is what it had last.
     await machine('kill', 'wk-1')
