@@ -3,8 +3,9 @@ import type { Condition } from '../api/schema.ts'
 import { isFinished } from '../api/phases.ts'
 import type { TalosCluster, TalosClusterStatus } from '../api/talos-cluster.ts'
 import type { TalosMachine, TalosMachineStatus } from '../api/talos-machine.ts'
+import type { OperationStatus } from '../api/talos-operation.ts'
 import { peerHost } from '../core/etcd-members.ts'
-import { iso, targetsOf } from '../core/ledger.ts'
+import { iso, openTargets, targetsOf } from '../core/ledger.ts'
 import { heldOperation } from '../core/lock-claim.ts'
 import { nodeNameOf } from '../core/machine-steps/target.ts'
 import { ofRecorded } from '../core/recorded-machine.ts'
@@ -94,7 +95,7 @@ const sweepCordons = async (engine: Discoverer, cluster: TalosCluster, kube: Kub
     known.some(
       ({ metadata, status }) =>
         metadata.uid === annotations[ANNOTATION.cordonedBy] &&
-        !isFinished(status.phase) &&
+        !(isFinished(status.phase) && isSaid(status)) &&
         !targetsOf(status).some(target => nodeNameOf({ target }) === name && target.phase === 'Completed'),
     )
   for (const node of marked) {
@@ -105,6 +106,9 @@ const sweepCordons = async (engine: Discoverer, cluster: TalosCluster, kube: Kub
     if (lifted.ok) engine.log.info(told, { node: node.name, cluster: cluster.metadata.name })
   }
 }
+
+/** An end with a machine open was written by a hand, unless it was asked for. */
+const isSaid = (status: OperationStatus): boolean => status.phase !== 'Completed' || openTargets(status).length === 0
 
 /** Asks the endpoints of the talosconfig one after the other: the first that answers knows all members. */
 const membersOf = async (talos: Talos): Promise<Result<readonly ClusterMember[]>> => {

@@ -1,3 +1,4 @@
+import type { Target } from '../../api/talos-operation.ts'
 import { answers } from '../../world/machine.ts'
 import type { Machine } from '../../world/machine.ts'
 import { runningSlot } from '../../world/slots.ts'
@@ -45,9 +46,9 @@ export const oneOpen: Checker = {
   rule: 'I1',
   post: (scene, object) =>
     scene.onOperation(({ after }) => {
-      // One that only pulls is as it was.
-      if (after?.status.stage === 'pull') return
-      const open = after?.status.machines?.filter(t => t.role === 'controlplane' && t.phase === 'Running') ?? []
+      // One that only pulls, or has not begun, is as it was; what stage it is in may be written by a hand.
+      const isAsItWas = ({ step = 'pull' }: Target): boolean => after?.spec.kind === 'kubernetes' && step === 'pull'
+      const open = after?.status.machines?.filter(t => t.role === 'controlplane' && t.phase === 'Running' && !isAsItWas(t)) ?? []
       if (open.length > 1) object(`${open.map(t => t.hostname).join(' and ')} are open together`)
     }),
 }
