@@ -511,7 +511,8 @@ describe.skipIf('missing' in servers)(
       await server.kill()
       await eventually(() => expect(reflector.isHealthy()).toBe(false))
       // Nothing is held back while the server is away: the fault says so at once.
-      expect(kindOf(await home.operations())).toBe('unreachable')
+      // It watches for itself, and may hear of it a moment later.
+      await eventually(async () => expect(kindOf(await home.operations())).toBe('unreachable'))
       expect(reflector.all().map(({ metadata }) => metadata.name)).toContain('dies-goes')
       await server.restart()
 
