@@ -10,10 +10,12 @@ export const oddEtcdIsHeeded: Checker = {
       // One alone agrees with itself.
       if (machine.role !== 'controlplane' || !GATED.has(what) || controlPlanesOf(scene).length < 3) return
       // To defragment is the way out of a full database, and what is taken out is not asked for its own.
-      const { action } = (scene.openOn(machine)?.operation.spec['node'] ?? {}) as { action?: string }
+      const { spec } = scene.openOn(machine)?.operation ?? {}
+      const { action } = (spec?.['node'] ?? {}) as { action?: string }
       if (action === 'etcd-defrag') return
       for (const other of controlPlanesOf(scene)) {
-        if (other === machine && action === 'reset') continue
+        // Nor is one whose reboot may be its cure, where somebody went past that.
+        if (other === machine && (action === 'reset' || (action === 'reboot' && spec?.override))) continue
         const odd = other.addresses.map(address => scene.stage.weather.etcdSays.get(address)).find(said => said !== undefined)
         if (odd && odd.since < askedAt('etcd', other.addresses[0]))
           object(`${what} on ${machine.name} while etcd of ${other.name} said something odd`)

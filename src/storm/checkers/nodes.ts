@@ -129,7 +129,9 @@ export const cordonsReturn: Checker = {
     const { store } = scene.world
     store.watch(RESOURCE.nodes, undefined, ({ object: node, previous, type }) => {
       if (type !== 'MODIFIED' || scene.stage.isByHand() || !isCordoned(previous) || isCordoned(node)) return
-      const uid = previous?.metadata.annotations?.[ANNOTATION.cordonedBy]
+      const { [ANNOTATION.cordonedBy]: uid, ['talos.dev/cordoned']: byTalos } = previous?.metadata.annotations ?? {}
+      // Our mark may be left of a cordon that somebody lifted before Talos set its own.
+      if (byTalos !== undefined) return
       const operation = uid === undefined ? undefined : scene.stage.operations().find(o => o.metadata.uid === uid)
       const target = operation?.status.machines?.find(t => t.node === node.metadata.name || t.goal?.['node'] === node.metadata.name)
       if (!operation || target?.phase !== 'Running' || !SHUT.has(target.step ?? '')) return

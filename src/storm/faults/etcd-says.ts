@@ -33,7 +33,10 @@ const SAYS: Readonly<Record<string, Edit>> = {
   'has the id of another': view => ({ ...view, status: { ...view.status, memberID: anotherThan(view)?.id ?? 'f00d' } }),
   'has an id that nobody knows': status(() => ({ memberID: 'f00d' })),
   'sees no leader': status(() => ({ leader: '' })),
-  'sees another leader': status(({ memberID }) => ({ leader: memberID })),
+  'sees another leader': view => {
+    const { leader, memberID } = view.status
+    return { ...view, status: { ...view.status, leader: leader === memberID ? (anotherThan(view)?.id ?? 'f00d') : memberID } }
+  },
   'sees a leader that nobody knows': status(() => ({ leader: 'f00d' })),
   'is in another term': status(({ raftTerm }, index) => ({ raftTerm: raftTerm + 1n + BigInt(index) })),
   'has raised an alarm': view => ({ ...view, alarms: [{ memberID: view.status.memberID, alarm: 'CORRUPT' }] }),

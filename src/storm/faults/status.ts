@@ -1,5 +1,7 @@
 import { ANNOTATION } from '../../api/names.ts'
+import { PHASES } from '../../api/phases.ts'
 import type { OperationStatus, Target } from '../../api/talos-operation.ts'
+import { openTargets } from '../../core/ledger.ts'
 import { change } from '../../world/objects.ts'
 import { ICHOR } from '../../world/ports/home.ts'
 import type { Trouble } from '../plan.ts'
@@ -56,6 +58,8 @@ export const status: Trouble<Stage> = {
     const open = before?.status.machines?.find(t => t.phase === 'Running')
     // Nobody edits what was asked to go on this very moment.
     if (!draft || !before || !open || before.metadata.annotations[ANNOTATION.retry] !== undefined) return undefined
+    // One hand at a time: what it writes back has to be what Ichor wrote.
+    if (!((before.status.phase ?? 'Pending') in PHASES)) return undefined
     const write = (edit: (now: OperationStatus) => object): void =>
       stage.byHand(undefined, () => {
         change(world.store, ICHOR.operations, NAMESPACE, draft.name, now =>
@@ -80,7 +84,8 @@ export const status: Trouble<Stage> = {
     // Whoever reads what became of it writes back what was there, and resumes.
     return () => {
       const kept = (of: object): Text => Object.fromEntries(Object.keys(fields).map(key => [key, (of as Text)[key]]))
-      if (whole && 'phase' in whole) write(now => (now.phase === whole['phase'] ? { ...now, ...kept(before.status) } : now))
+      if (whole && 'phase' in whole)
+        write(now => (now.phase === whole['phase'] && openTargets(now).length > 0 ? { ...now, ...kept(before.status) } : now))
       else if (whole) write(now => ({ ...now, ...kept(before.status) }))
       else writeTarget(kept(open))
       if (stage.story.operation(draft.name)?.metadata.annotations[ANNOTATION.retry] === undefined)
