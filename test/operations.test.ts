@@ -263,7 +263,7 @@ describe('where a machine is carried to its end', () => {
   const [, , ...told] = tableIn('committing')
   const inTicks = (cell = ''): readonly string[] => [...cell.matchAll(/`([^`]+)`/g)].map(([, word = '']) => word)
 
-  it.each(['talos', 'kubernetes', 'node'])('kind %s: every step that commits is named, and no other', name => {
+  it.each(kinds.map(kind => kind.name))('kind %s: every step that commits is named, and no other', name => {
     const own = told.filter(([kind]) => inTicks(kind).includes(name))
     for (const stage of kinds.find(kind => kind.name === name)?.stages ?? []) {
       const commits = stage.steps.filter(step => step.commits).map(step => step.name)

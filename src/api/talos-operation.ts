@@ -4,7 +4,10 @@ import { REASON_NAMES } from './reasons.ts'
 import type { CelRule, Metadata, ResourceDefinition } from './schema.ts'
 import { conditions, duration, int32, int64, intOrPercent, limit, nameRef, objectName, text, timestamp } from './schema.ts'
 
-/** A kind's own block of an operation's spec, as the envelope sees it. The kinds themselves live elsewhere. */
+/** The fields of the envelope that some operations have no use for. The API takes them with any kind; commands offer them only where they matter. */
+export type OptionalField = 'maxUnavailable' | 'drain' | 'timeouts' | 'minReadySeconds'
+
+/** What can be done to one machine: one of the actions of a kind. */
 export type KindAction = {
   readonly name: string
   readonly summary: string
@@ -14,8 +17,11 @@ export type KindAction = {
   readonly needs?: readonly string[]
   /** As `KindBlock.start`. */
   readonly start?: string
+  /** As `KindBlock.ignores`. */
+  readonly ignores?: readonly OptionalField[]
 }
 
+/** A kind's own block of an operation's spec, as the envelope sees it. The kinds themselves live elsewhere. */
 export type KindBlock = {
   /** The value of `spec.kind`, for example `ca-rotation`. */
   readonly name: string
@@ -34,6 +40,8 @@ export type KindBlock = {
   readonly verb?: string
   /** A list in the block that is made of files: each is an item, its text the field `as`. The command takes them with `--file`. */
   readonly files?: { readonly field: string; readonly as: string; readonly description: string }
+  /** What it never looks at. */
+  readonly ignores?: readonly OptionalField[]
 }
 
 const requirement = z.object({

@@ -38,12 +38,13 @@ const withoutFlag = new Set(['clusterRef', 'kind', 'paused', 'cancelled', 'machi
 /** Flags whose names say more than the field's own. */
 const flagNames: Readonly<Record<string, string>> = { 'timeouts.reboot': 'reboot-timeout' }
 
-/** The flags of the envelope, which every kind has. */
-export const envelopeFlags = (kinds: readonly KindBlock[]): SpecFlag[] => {
+/** The flags of the envelope, without those that the kind or the action never looks at. */
+export const envelopeFlags = (kinds: readonly KindBlock[], { ignores = [] }: Pick<KindBlock, 'ignores'> = {}): SpecFlag[] => {
   const blocks = new Set(kinds.map(kind => kind.block))
+  const idle = new Set<string>(ignores)
   const { properties = {} } = jsonSchema(talosOperation(kinds).spec)
   return Object.entries(properties)
-    .filter(([field]) => !withoutFlag.has(field) && !blocks.has(field))
+    .filter(([field]) => !withoutFlag.has(field) && !blocks.has(field) && !idle.has(field))
     .flatMap(([field, schema]) => flagsOf([field], schema))
 }
 

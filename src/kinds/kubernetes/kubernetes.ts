@@ -14,6 +14,8 @@ export const kubernetes = kind({
   block: 'kubernetes',
   summary: 'Upgrades Kubernetes: the static pods of the control planes, kube-proxy, the kubelets, and the bootstrap manifests.',
   spec: kubernetesSpec,
+  // It reboots nothing.
+  ignores: ['timeouts'],
   checkNeeds,
   checks,
   stages: [pullStage, ...STATIC_COMPONENTS.map(staticPodStage), kubeProxyStage, kubeletStage, manifestsStage],

@@ -1,23 +1,36 @@
 import { z } from 'zod'
-import type { KindAction } from '../../api/talos-operation.ts'
+import type { KindAction, OptionalField } from '../../api/talos-operation.ts'
 import { matching, text } from '../../api/schema.ts'
+
+/** There is no next machine that would have to wait. */
+const alone: readonly OptionalField[] = ['minReadySeconds']
+/** Nothing that runs on the machine has to leave it. */
+const inPlace: readonly OptionalField[] = [...alone, 'maxUnavailable', 'drain', 'timeouts']
 
 /** What can be done to one machine, and which fields go with it. */
 export const ACTIONS = [
-  { name: 'reboot', summary: 'Reboot a machine, drained and with etcd asked first', fields: ['mode'] },
-  { name: 'shutdown', summary: 'Power a machine off, drained and with etcd asked first', fields: [] },
-  { name: 'restart-service', summary: 'Restart the kubelet, or the service of an extension', fields: ['service'], needs: ['service'] },
+  { name: 'reboot', summary: 'Reboot a machine, drained and with etcd asked first', fields: ['mode'], ignores: alone },
+  { name: 'shutdown', summary: 'Power a machine off, drained and with etcd asked first', fields: [], ignores: alone },
+  {
+    name: 'restart-service',
+    summary: 'Restart the kubelet, or the service of an extension',
+    fields: ['service'],
+    needs: ['service'],
+    ignores: inPlace,
+  },
   {
     name: 'etcd-defrag',
     summary: 'Give back what is free in the etcd database of a control plane, and disarm NOSPACE when there is room',
     fields: [],
+    ignores: inPlace,
   },
-  { name: 'forfeit-leadership', summary: 'Move the leadership of etcd away from a control plane', fields: [] },
+  { name: 'forfeit-leadership', summary: 'Move the leadership of etcd away from a control plane', fields: [], ignores: inPlace },
   {
     name: 'reset',
     summary: 'Take a machine out of the cluster and wipe it',
     fields: ['wipe', 'rebootAfter'],
     start: 'node-reset',
+    ignores: alone,
   },
 ] as const satisfies readonly KindAction[]
 

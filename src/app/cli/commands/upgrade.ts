@@ -74,7 +74,7 @@ const startCommand = (shell: Shell, { kind, action }: What): Command => {
   } of own)
     if (action?.needs?.includes(field)) option.makeOptionMandatory()
   if (kind.files) command.addOption(fileOption(kind.files.description))
-  for (const { option } of [...own, ...envelopeFlags(shell.outside.kinds)]) command.addOption(option)
+  for (const { option } of [...own, ...envelopeFlags(shell.outside.kinds, action ?? kind)]) command.addOption(option)
   if (!action)
     command.option('--machines <names>', 'only these: names of machines or hosts, or labels like rack=1, between commas (default: all)')
   if ((action ?? kind).start) command.option('--confirm <cluster>', "the cluster's name: start without asking for it")
