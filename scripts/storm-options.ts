@@ -43,7 +43,7 @@ exit code is 1 when something was violated. A seed that fails tells its story, i
   --replay           the story of --seed S, or of --plan FILE, the same byte for byte each time
   --plan FILE        with --replay: a plan that was kept
   --deaths           lets the controller die once at each call that changes something, of every kind
-  --sabotage NAME    with a line of the source spoiled (test/storm/sabotages.ts), until a checker finds it
+  --sabotage NAME    with a line of the source spoiled (test/storm/sabotages/), until a checker finds it
   --coverage         tells which branches of core, kinds and engine no seed reached
   -h, --help
 `

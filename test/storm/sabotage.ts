@@ -3,7 +3,8 @@ import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { build } from 'esbuild'
-import { type Sabotage, sabotages } from './sabotages.ts'
+import { sabotages } from './sabotages/all.ts'
+import type { Sabotage } from './spoiling.ts'
 
 const root = join(import.meta.dirname, '..', '..')
 

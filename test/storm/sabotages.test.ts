@@ -4,7 +4,8 @@ import { join } from 'node:path'
 import { afterAll, describe, expect, it } from 'vitest'
 import { checkers } from '../../src/storm/checkers/all.ts'
 import { loadStorm } from './sabotage.ts'
-import { planOf, sabotages } from './sabotages.ts'
+import { sabotages } from './sabotages/all.ts'
+import { planOf } from './spoiling.ts'
 
 const folder = join(import.meta.dirname, '..', '..', '.cache', 'storm')
 afterAll(() => {

@@ -1,0 +1,111 @@
+import type { Sabotage } from '../spoiling.ts'
+
+const STEPS = 'src/core/machine-steps'
+
+/** What all kinds share of the steps over a machine. */
+export const machineSteps: readonly Sabotage[] = [
+  {
+    name: 'do-not-look-at-alarms-and-orphans',
+    file: `${STEPS}/etcd.ts`,
+    find: `export const asGuard = (verdict: EtcdGateVerdict): Verdict => {
+  if (verdict.pass) return YES`,
+    replace: `export const asGuard = (verdict: EtcdGateVerdict): Verdict => {
+  if (verdict.pass || verdict.reason === 'EtcdAlarm' || /member/.test(verdict.message)) return YES`,
+    caughtBy: 'etcd-is-whole',
+    strikes: [{ family: 'etcd', what: 'has an alarm', when: { at: 1500 }, machine: 0, forMs: 240_000 }],
+  },
+  {
+    name: 'two-control-planes-at-once',
+    file: `${STEPS}/turn.ts`,
+    find: `  if (controlPlane) return wait(`,
+    replace: `  if (target.role !== 'controlplane' && controlPlane) return wait(`,
+    also: [
+      {
+        file: `${STEPS}/turn.ts`,
+        find: `return openTargets(operation.status).length > 0 ? wait('another machine is open') : YES`,
+        replace: `return YES`,
+      },
+    ],
+    caughtBy: 'one-control-plane-open',
+  },
+  {
+    name: 'workers-beside-the-last-control-plane',
+    file: `${STEPS}/turn.ts`,
+    find: `  if (controlPlane) return wait(`,
+    replace: `  if (controlPlane && target.role === 'controlplane') return wait(`,
+    caughtBy: 'control-planes-first',
+  },
+  {
+    name: 'all-workers-at-once',
+    file: `${STEPS}/turn.ts`,
+    find: `  return quota.mayOpen(target.name)`,
+    replace: `  return quota.mayOpen(target.name) || target.name !== ''`,
+    caughtBy: 'workers-within-quota',
+  },
+  {
+    name: 'delete-instead-of-evict',
+    file: `${STEPS}/setting-aside.ts`,
+    find: `deleteAll(kube, view) : evictAll(kube, view)`,
+    replace: `deleteAll(kube, view) : deleteAll(kube, view)`,
+    caughtBy: 'evicted-not-deleted',
+  },
+  {
+    name: 'ignore-the-etcd-gate',
+    file: `${STEPS}/etcd.ts`,
+    find: `export const asGuard = (verdict: EtcdGateVerdict): Verdict => {
+  if (verdict.pass) return YES`,
+    replace: `export const asGuard = (verdict: EtcdGateVerdict): Verdict => {
+  if (verdict.pass || verdict.kind === 'hold') return YES`,
+    caughtBy: 'other-members-serve',
+    strikes: [{ family: 'dead', what: 'is cut off', when: { at: 5000 }, machine: 2, forMs: 240_000 }],
+  },
+  {
+    name: 'take-a-drain-for-done',
+    file: `${STEPS}/drain.ts`,
+    find: `  if (node === undefined) return YES
+  const pods = leaving(view, node)`,
+    replace: `  if (node !== '') return YES
+  const pods = leaving(view, node)`,
+    caughtBy: 'drained-before-it-goes',
+  },
+  {
+    name: 'ignore-holds',
+    file: `${STEPS}/order.ts`,
+    find: `  if (hold === undefined) return undefined`,
+    replace: `  if (hold === undefined || hold === 'true') return undefined`,
+    caughtBy: 'held-machine-is-left',
+    strikes: [{ family: 'people', what: 'hold', when: { at: 1000 }, machine: 4 }],
+  },
+  {
+    name: 'two-control-planes-away',
+    file: `${STEPS}/turn.ts`,
+    find: `  if (controlPlane) return wait(`,
+    replace: `  if (target.role !== 'controlplane' && controlPlane) return wait(`,
+    also: [
+      {
+        file: `${STEPS}/turn.ts`,
+        find: `return openTargets(operation.status).length > 0 ? wait('another machine is open') : YES`,
+        replace: `return YES`,
+      },
+      {
+        file: `${STEPS}/etcd.ts`,
+        find: `export const asGuard = (verdict: EtcdGateVerdict): Verdict => {
+  if (verdict.pass) return YES`,
+        replace: `export const asGuard = (verdict: EtcdGateVerdict): Verdict => {
+  if (verdict.pass || verdict.kind === 'hold') return YES`,
+      },
+    ],
+    caughtBy: 'one-control-plane-away',
+    isAlone: true,
+  },
+  {
+    name: 'act-in-another-boot',
+    file: `${STEPS}/guards.ts`,
+    find: `  if (facts.value.bootID !== view.target.before?.bootID) return wait(`,
+    replace: `  if (facts.value.bootID === '') return wait(`,
+    caughtBy: 'boot-as-recorded',
+    controlPlanes: 4,
+    spec: { kind: 'node', node: { machine: 'cp-3', action: 'reset', rebootAfter: true } },
+    strikes: [{ family: 'people', what: 'reboot', when: { at: 13_000 }, machine: 2 }],
+  },
+]
