@@ -1,4 +1,4 @@
-import { nearestFirst } from '../nearest.ts'
+import { nearestAdvice } from '../nearest.ts'
 import type { Place } from './note.ts'
 import { bare, type Shape } from './shape.ts'
 import { entriesOf, isListing, isMapping, isNothing, itemsOf, plainTextOf, saying, textOf, type Node } from './yaml-nodes.ts'
@@ -49,12 +49,7 @@ const checkFields = (fields: ReadonlyMap<string, Shape>, node: Node, place: Plac
     const field = fields.get(key)
     if (field) checkValue(field, value, place.at(key), isNewer)
     else {
-      const [nearest] = nearestFirst([...fields.keys()], key)
-      const note = {
-        code: 'unknownField',
-        problem: 'there is no such field',
-        advice: nearest === undefined ? '' : `the nearest is ${nearest}`,
-      } as const
+      const note = { code: 'unknownField', problem: 'there is no such field', advice: nearestAdvice([...fields.keys()], key) } as const
       if (isNewer) place.at(key).warn(note, keyNode)
       else place.at(key).fault(note, keyNode)
     }

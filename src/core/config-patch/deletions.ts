@@ -1,4 +1,4 @@
-import { nearestFirst } from '../nearest.ts'
+import { nearestAdvice } from '../nearest.ts'
 import type { Note, Place } from './note.ts'
 import { bare, type Shape } from './shape.ts'
 import {
@@ -112,7 +112,7 @@ const remove = (shape: Shape, node: Node | undefined, path: readonly string[], d
 const unknownField = (key: string, known: readonly string[]): Note => ({
   code: 'unknownField',
   problem: `there is no field ${key}`,
-  advice: `the nearest is ${nearestFirst(known, key)[0] ?? 'none'}`,
+  advice: nearestAdvice(known, key),
 })
 
 const removeItem = (shape: Shape, node: Node | undefined, rest: readonly string[], { item }: Deletion): Outcome => {

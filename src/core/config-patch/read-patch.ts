@@ -1,5 +1,5 @@
 import { parseVersion } from '../versions.ts'
-import { nearestFirst } from '../nearest.ts'
+import { nearestAdvice } from '../nearest.ts'
 import { checkValue, warnOfTrap } from './check.ts'
 import { takeDeletions, type Deletion } from './deletions.ts'
 import { documentOf, identityOf, readText, titleOf, type ConfigDocument } from './documents.ts'
@@ -125,7 +125,7 @@ const isKnownKind = ({ kind, apiVersion, root }: ConfigDocument, talos: string, 
     return unknown(
       `Talos knows no documents of kind ${kind}`,
       apiVersion === 'v1alpha1' || apiVersion === ''
-        ? `the nearest is ${nearestFirst(knownKinds, kind)[0]}`
+        ? nearestAdvice(knownKinds, kind)
         : 'those of Talos have the apiVersion v1alpha1; an object of Kubernetes is for kubectl apply',
     )
   if (apiVersion !== 'v1alpha1') return unknown(`Talos knows no ${kind} of this apiVersion`, 'its apiVersion is v1alpha1')
