@@ -1,9 +1,11 @@
 // `npm run build` makes dist/ (or the folder that is named): ichor.cjs, one file with all that the quick commands need, and modules for what is loaded late (the schemas, the
 // controller, authentication plugins). `ichor operation list` has to start about as fast as kubectl, and every file and every package loaded costs.
+// ichor.cdx.json beside them says which packages are inside.
 import { rmSync, writeFileSync } from 'node:fs'
 import { builtinModules } from 'node:module'
 import { basename, dirname, join, resolve } from 'node:path'
-import { build, type BuildOptions, type Plugin } from 'esbuild'
+import { build, type BuildOptions, type Metafile, type Plugin } from 'esbuild'
+import { bundleSbom, packageSbom, packagesOf, sbomText } from './sbom.ts'
 
 const root = join(import.meta.dirname, '..')
 const dist = resolve(process.argv[2] ?? join(root, 'dist'))
@@ -119,8 +121,17 @@ const rest = await build({
 // The bundle by its other name: as a module, for whoever starts it by hand or from another module.
 writeFileSync(join(dist, 'ichor.mjs'), "import './ichor.cjs'\n")
 
-const kilobytes = (outputs: object) =>
-  Math.round(Object.values(outputs as Record<string, { bytes: number }>).reduce((sum, { bytes }) => sum + bytes, 0) / 1024)
+const outputs = [quick, rest].map(({ metafile }) => metafile!.outputs)
+// What was read and is not in the outcome (a part that nothing uses) is not inside.
+const inside = outputs.flatMap(files =>
+  Object.values(files).flatMap(({ inputs }) =>
+    Object.entries(inputs).flatMap(([path, { bytesInOutput }]) => (bytesInOutput > 0 ? [path] : [])),
+  ),
+)
+const sbom = bundleSbom(packageSbom(root), packagesOf(root, inside))
+writeFileSync(join(dist, 'ichor.cdx.json'), sbomText(sbom))
+
+const kilobytes = (files: Metafile['outputs']) => Math.round(Object.values(files).reduce((sum, { bytes }) => sum + bytes, 0) / 1024)
 console.log(
-  `dist/ichor.cjs, ${kilobytes(quick.metafile!.outputs)} kB, and ${lateEntries.size} modules loaded late, ${kilobytes(rest.metafile!.outputs)} kB`,
+  `dist/ichor.cjs, ${kilobytes(outputs[0]!)} kB, and ${lateEntries.size} modules loaded late, ${kilobytes(outputs[1]!)} kB; ${sbom.components.length} packages are inside`,
 )

@@ -4,6 +4,7 @@
 import { spawn } from 'node:child_process'
 import { existsSync, mkdirSync, rmSync } from 'node:fs'
 import { delimiter, join } from 'node:path'
+import { audit, reviewedAdvisories } from './audit.ts'
 import { realPart, realPartNames } from '../test/real/parts.ts'
 import { finish, type Summary } from './summary.ts'
 import { agreement, readVitestReport } from './vitest-report.ts'
@@ -30,6 +31,15 @@ if (filters.length === 0) {
     if (code === 0) summary.passed++
     else summary.failed.push(`${check.name}: ${check.command.join(' ')}`)
   }
+}
+
+if (filters.length === 0 && process.env.CI) {
+  const outcome = await audit(root, reviewedAdvisories())
+  if (outcome.is === 'unanswered') {
+    summary.skipped++
+    summary.skips.push(`npm audit: the registry does not answer (${outcome.why})`)
+  } else if (outcome.wrong.length === 0) summary.passed++
+  else summary.failed.push(...outcome.wrong.map(line => `npm audit: ${line}`))
 }
 
 for (const name of realPartNames) {

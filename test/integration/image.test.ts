@@ -24,6 +24,7 @@ import { API_VERSION } from '../../src/api/names.ts'
 import { RESOURCE } from '../../src/adapters/kube/resource.ts'
 import { type Child, startChild } from '../../src/app/child.ts'
 import { versionOf } from '../../src/world/machine.ts'
+import type { Sbom } from '../../scripts/sbom.ts'
 import { type ClusterOnTheWire, startCluster } from '../cluster-on-the-wire.ts'
 import { realParts } from '../real/parts.ts'
 
@@ -119,7 +120,31 @@ describe.skipIf(missing)(`the image${missing ? ` (${missing})` : ''}`, () => {
     async () => {
       const [one, two] = [await build(join(image, 'ichor')), await build(join(folder, 'again'))]
       expect(hashes(one)).toEqual(hashes(two))
-      expect(Object.keys(hashes(one)).filter(path => !/\.(cjs|mjs|LEGAL\.txt)$/.test(path))).toEqual([])
+      expect(Object.keys(hashes(one)).filter(path => !/\.(cjs|mjs|LEGAL\.txt)$/.test(path))).toEqual(['ichor.cdx.json'])
+    },
+    LONG,
+  )
+
+  it(
+    'says which packages are in it',
+    () => {
+      const { components } = JSON.parse(readFileSync(join(image, 'ichor', 'ichor.cdx.json'), 'utf8')) as Sbom
+      // Each of these leaves words of its own in the bundle, and what is used of tests and builds leaves none.
+      const code = globSync('ichor/**/*.{cjs,mjs}', { cwd: image }).map(path => readFileSync(join(image, path), 'utf8'))
+      const words = {
+        commander: 'commander.invalidArgument',
+        pino: 'pino-std-serializers',
+        zod: 'ZodError',
+        '@grpc/grpc-js': 'GRPC_VERBOSITY',
+      }
+      for (const [name, word] of Object.entries(words)) {
+        expect(
+          code.some(text => text.includes(word)),
+          name,
+        ).toBe(true)
+        expect(components.map(component => component.name)).toContain(name)
+      }
+      for (const name of ['vitest', 'esbuild', 'fast-check']) expect(components.map(component => component.name)).not.toContain(name)
     },
     LONG,
   )
