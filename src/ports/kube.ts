@@ -71,6 +71,8 @@ export type ClusterAddons = { readonly cilium: CiliumFacts | undefined; readonly
 export type Kube = ControlPlaneCalls & {
   /** The API server's own version, for example `v1.36.2`. */
   readonly version: () => Promise<Result<string>>
+  /** How far the API server's clock is ahead of ours, milliseconds; right to about a second. */
+  readonly clockAhead: () => Promise<Result<number>>
   readonly nodes: () => Promise<Result<readonly NodeFacts[]>>
   readonly podsOn: (node: string) => Promise<Result<readonly PodFacts[]>>
   readonly budgets: () => Promise<Result<readonly BudgetFacts[]>>

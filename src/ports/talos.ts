@@ -1,6 +1,7 @@
 import type { Cancellation } from './clock.ts'
 import type { ComponentCalls } from './components.ts'
 import type { ConfigurationCalls } from './configuration.ts'
+import type { Diagnostics } from './diagnostics.ts'
 import type { Result } from './fault.ts'
 import type { MachineActions } from './machine-actions.ts'
 
@@ -126,12 +127,17 @@ export type RebootMode = 'default' | 'powercycle' | 'force'
  */
 export type Talos = MachineActions &
   ComponentCalls &
-  ConfigurationCalls & {
+  ConfigurationCalls &
+  Diagnostics & {
     /** Hosts that the talosconfig names: where a cluster is asked for its members first. */
     readonly endpoints: readonly string[]
     /** From when and until when the client certificate is valid, milliseconds since 1970. */
     readonly credentialBegins: number
     readonly credentialExpires: number
+    /** When the first of the CAs ends that it trusts, milliseconds since 1970. */
+    readonly authorityExpires: number
+    /** Organizations of the client certificate: its roles. */
+    readonly roles: readonly string[]
 
     readonly members: (address: string) => Promise<Result<readonly ClusterMember[]>>
     readonly machine: (address: string) => Promise<Result<MachineFacts>>

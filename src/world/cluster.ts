@@ -196,6 +196,7 @@ export const createWorld = (options: WorldOptions): World => {
     machines,
     clusterID,
     clusterName,
+    virtualAddress: options.vip ?? '',
     kubernetes: () => kubernetes,
     addressType: ({ index }) => options.addressTypes?.(index) ?? 'InternalIP',
     vendorTail: of => options.vendorTail?.(of === 'api server' ? of : of.index) ?? '',

@@ -41,6 +41,8 @@ export type Site = {
   readonly machines: readonly Machine[]
   readonly clusterID: string
   readonly clusterName: string
+  /** The one that a control plane has at a time; empty where there is none. */
+  readonly virtualAddress: string
   /** Version of the control plane's components, with `v`. */
   readonly kubernetes: () => string
   /** What a vendor put behind the version that the API server tells, and behind the one of a machine's kubelet; mostly nothing. */

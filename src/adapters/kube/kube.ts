@@ -72,6 +72,7 @@ export const openKube = (client: KubeClient): Kube => {
 
   return {
     version: () => client.version(),
+    clockAhead: () => client.clockAhead(),
     nodes: () => all(RESOURCE.node, nodeOf),
     podsOn: node => all(RESOURCE.pod, podOf, `spec.nodeName=${node}`),
     budgets: async () => {

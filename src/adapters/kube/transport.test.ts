@@ -55,6 +55,17 @@ describe('a call', () => {
     expect(records).toEqual([{ verb: 'update', resource: 'nodes', code: 200, ms: expect.any(Number) }])
   })
 
+  it('tells how far the clock of the server is ahead, by the Date of its answer', async () => {
+    const now = Date.parse('2026-09-01T08:00:00Z')
+    const dated = (date: string) => start((_, response) => json(response.setHeader('date', date), {}))
+    const ask = async (date: string) => open((await dated(date)).config(), { clock: { ...realClock, now: () => now } }).clockAhead()
+    expect(await ask('Tue, 01 Sep 2026 08:02:00 GMT')).toEqual({ ok: true, value: 120_500 })
+    expect(await ask('Tue, 01 Sep 2026 07:00:00 GMT')).toEqual({ ok: true, value: -3_599_500 })
+    expect(await ask('yesterday')).toMatchObject({ ok: false, fault: { kind: 'unknown', message: expect.stringContaining('no Date') } })
+    const refusing = await start((_, response) => status(response, 401, 'Unauthorized', 'who are you'))
+    expect(await open(refusing.config()).clockAhead()).toMatchObject({ ok: false, fault: { kind: 'unauthenticated' } })
+  })
+
   it('keeps to the path of the server', async () => {
     const server = await start(fine)
     await open({ ...server.config(), server: `${server.url}/k8s/clusters/c-1` }).send(get)

@@ -2,7 +2,7 @@ import { Agent as HttpAgent, request as httpRequest, type ClientRequest, type In
 import { Agent as HttpsAgent, request as httpsRequest } from 'node:https'
 import { StringDecoder } from 'node:string_decoder'
 import type { Clock } from '../../ports/clock.ts'
-import { type ApiResult, type Asked, faultOfAnswer, faultOfError, ownError } from './classify.ts'
+import { type ApiResult, apiFault, type Asked, faultOfAnswer, faultOfError, ownError } from './classify.ts'
 import { credentialSource, type Credentials, type TlsMaterial } from './credentials.ts'
 import { text } from './json.ts'
 import type { KubeConfig } from './kubeconfig.ts'
@@ -53,6 +53,8 @@ export type Transport = {
   readonly peer: string
   /** The body of a 2xx answer, parsed; text where it is no JSON. Asks again for `patienceMs`. */
   readonly send: (call: Call) => Promise<ApiResult<unknown>>
+  /** How far the server's clock is ahead of ours, milliseconds: by the Date of its answers, so right to about a second. */
+  readonly clockAhead: () => Promise<ApiResult<number>>
   /**
    * An answer that goes on, line by line. `opened` when its head is there. Ends with ok when the server ended it, with `cancelled` when `signal`
    * did. The deadline is for the head.
@@ -182,6 +184,27 @@ export const openTransport = (options: TransportOptions): Transport => {
         if (waitMs === undefined || clock.monotonic() + waitMs > patientUntil || call.signal?.aborted) return answer
         await passed(clock, waitMs, call.signal)
       }
+    },
+    clockAhead: () => {
+      const call: Call = { verb: 'get', method: 'GET', path: '/version', resource: 'version', what: 'the time' }
+      return run<number>(
+        call,
+        async (stop, keep) => {
+          let secrets: readonly string[] = []
+          const before = clock.now()
+          const response = await exchange(call, stop.signal, found => keep((secrets = found)))
+          const after = clock.now()
+          stop.answered()
+          if (!isSuccess(response)) return refusalIn(call, response, secrets)
+          response.resume()
+          const date = Date.parse(text(response.headers.date))
+          // The second that it names has begun.
+          return Number.isNaN(date)
+            ? apiFault('unknown', `${peer}: its answers have no Date`)
+            : { ok: true, value: date + 500 - (before + after) / 2 }
+        },
+        clock.monotonic(),
+      )
     },
     stream: (call, on) => {
       const started = clock.monotonic()

@@ -1,8 +1,7 @@
-import { MachineService } from '../../../proto/gen/machine/machine_pb.ts'
 import { failed, ok, type Result } from '../../ports/fault.ts'
-import { redacted } from './redact.ts'
 import type { Calls } from './calls.ts'
 import { getResource } from './cosi.ts'
+import { readShortFile } from './read-file.ts'
 import { resourceTypes } from './resource-types.ts'
 
 const bootIDFile = '/proc/sys/kernel/random/boot_id'
@@ -22,29 +21,14 @@ export async function readBootID(calls: Calls, address: string, hasResource: boo
 }
 
 async function readFile(calls: Calls, address: string): Promise<Result<string>> {
-  const decoder = new TextDecoder()
-  let text = ''
-  let error = ''
-  const read = await calls.stream(
-    address,
-    MachineService.method.read,
-    { path: bootIDFile },
-    ({ bytes, metadata }) => {
-      error ||= metadata?.error ?? ''
-      text += decoder.decode(bytes, { stream: true })
-      // A boot id has 37 bytes.
-      return text.length > 4_096 ? 'stop' : undefined
-    },
-    { subject: bootIDFile },
-  )
+  const read = await readShortFile(calls, address, bootIDFile)
   if (!read.ok) {
     const { kind, message } = read.fault
     return kind === 'forbidden'
       ? failed(kind, `${message}; without the boot id no reboot can be proved: the credential needs the role os:admin`)
       : read
   }
-  if (error) return failed('unknown', `${address}: MachineService.Read ${bootIDFile}: ${redacted(error)}`)
-  const bootID = text.trim()
+  const bootID = read.value.trim()
   return /^[0-9a-f-]{36}$/i.test(bootID)
     ? ok(bootID)
     : failed('unknown', `${address}: MachineService.Read ${bootIDFile}: the content is no boot id`)

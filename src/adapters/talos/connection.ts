@@ -6,6 +6,7 @@ import { type CallReport, talosCalls } from './calls.ts'
 import { components } from './components.ts'
 import { setComponentImage, setInstallImage } from './config.ts'
 import { configurationCalls } from './configuration.ts'
+import { diagnostics } from './diagnostics.ts'
 import { readEtcd } from './etcd.ts'
 import { machineActions } from './machine-actions.ts'
 import { machineReader } from './machine-facts.ts'
@@ -32,8 +33,6 @@ export type TalosConnectionOptions = {
 
 export type TalosConnection = Talos &
   EtcdSnapshots & {
-    /** Organizations of the client certificate: its roles. */
-    readonly roles: readonly string[]
     /** Takes no new calls; running ones may end, then the connections close. */
     readonly close: () => void
     /** Ends running calls too, as cancelled. */
@@ -68,9 +67,11 @@ export function talosConnection(options: TalosConnectionOptions): Result<TalosCo
     ...machineActions(calls, clock),
     ...components(calls),
     ...configurations,
+    ...diagnostics(calls, clock),
     endpoints: config.endpoints.map(formatAddress),
     credentialBegins: config.notBefore.getTime(),
     credentialExpires: config.notAfter.getTime(),
+    authorityExpires: config.authorityNotAfter.getTime(),
     roles: config.roles,
     members: address => readMembers(calls, address),
     machine: async address => {

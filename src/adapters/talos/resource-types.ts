@@ -13,7 +13,7 @@ import {
   StaticPodSpecSchema,
   StaticPodStatusSpecSchema,
 } from '../../../proto/gen/talos/resource/definitions/k8s/k8s_pb.ts'
-import { HostnameStatusSpecSchema } from '../../../proto/gen/talos/resource/definitions/network/network_pb.ts'
+import { HostnameStatusSpecSchema, OperatorSpecSpecSchema } from '../../../proto/gen/talos/resource/definitions/network/network_pb.ts'
 import {
   BootIDSpecSchema,
   MachineStatusSpecSchema,
@@ -49,5 +49,7 @@ export const resourceTypes = {
   staticPodStatus: { namespace: 'k8s', type: 'StaticPodStatuses.kubernetes.talos.dev', schema: StaticPodStatusSpecSchema },
   manifest: { namespace: 'controlplane', type: 'Manifests.kubernetes.talos.dev', schema: ManifestSpecSchema },
   hostnameStatus: { namespace: 'network', type: 'HostnameStatuses.net.talos.dev', schema: HostnameStatusSpecSchema },
+  /** Only os:admin may read them: with some a token of a cloud comes. */
+  operatorSpec: { namespace: 'network', type: 'OperatorSpecs.net.talos.dev', schema: OperatorSpecSpecSchema },
   systemInformation: { namespace: 'hardware', type: 'SystemInformations.hardware.talos.dev', schema: SystemInformationSpecSchema },
 } as const

@@ -17,6 +17,8 @@ export type Talosconfig = {
   readonly notBefore: Date
   /** When the client certificate runs out. */
   readonly notAfter: Date
+  /** When the first of the CAs in it runs out. */
+  readonly authorityNotAfter: Date
   /** Organizations of the client certificate, e.g. `os:admin`. */
   readonly roles: readonly string[]
 }
@@ -75,7 +77,7 @@ function readTalosconfig(text: string, { now, context: wanted }: { readonly now:
   const caPem = pemOf(context, 'ca', contextName)
   const crtPem = pemOf(context, 'crt', contextName)
   const keyPem = keyForNode(pemOf(context, 'key', contextName))
-  for (const pem of certificatesIn(caPem)) certificate(pem, 'ca', contextName)
+  const authorities = certificatesIn(caPem).map(pem => certificate(pem, 'ca', contextName))
   const client = certificate(certificatesIn(crtPem)[0] ?? '', 'crt', contextName)
   const key = privateKey(keyPem, contextName)
 
@@ -97,6 +99,7 @@ function readTalosconfig(text: string, { now, context: wanted }: { readonly now:
     keyPem,
     notBefore: client.validFromDate,
     notAfter: client.validToDate,
+    authorityNotAfter: new Date(Math.min(...authorities.map(({ validToDate }) => validToDate.getTime()))),
     roles: organizationsOf(client),
   }
 }

@@ -5,11 +5,17 @@ import {
   MachineTypeSpecSchema,
 } from '../../../proto/gen/resource/config/config_pb.ts'
 import { IdentitySpecSchema, InfoSpecSchema, MemberSpecSchema } from '../../../proto/gen/talos/resource/definitions/cluster/cluster_pb.ts'
-import { MachineType, NethelpersAddressSortAlgorithm } from '../../../proto/gen/talos/resource/definitions/enums/enums_pb.ts'
+import {
+  MachineType,
+  NethelpersAddressSortAlgorithm,
+  NetworkConfigLayer,
+  NetworkOperator,
+} from '../../../proto/gen/talos/resource/definitions/enums/enums_pb.ts'
 import { MemberSpecSchema as EtcdMemberSpecSchema, SpecSpecSchema } from '../../../proto/gen/talos/resource/definitions/etcd/etcd_pb.ts'
 import {
   HostnameStatusSpecSchema,
   NodeAddressSpecSchema,
+  OperatorSpecSpecSchema,
   StatusSpecSchema,
 } from '../../../proto/gen/talos/resource/definitions/network/network_pb.ts'
 import { configOnDisk } from '../../world/configuration.ts'
@@ -103,6 +109,7 @@ const ADDRESS_SETS = ['accumulative', 'current', 'default', 'routed'].flatMap(na
   name === 'default' ? [name] : [name, `${name}-no-k8s`, `${name}-only-k8s`],
 )
 const PREFIX_LENGTH = 24
+const LINK = 'eth0'
 
 const nodeAddresses = (machine: Machine): readonly Drawn[] =>
   ADDRESS_SETS.map(id => {
@@ -118,6 +125,25 @@ const nodeAddresses = (machine: Machine): readonly Drawn[] =>
       { addresses: addresses.map(address => `${address}/${PREFIX_LENGTH}`), ...(sorted ? { sortAlgorithm: 'v1' } : {}) },
     )
   })
+
+/** Addresses are given out by nobody here; only a virtual one wants an operator. */
+const operators = ({ virtualAddress }: Site, machine: Machine): readonly Drawn[] => {
+  if (virtualAddress === '' || !isControlPlane(machine)) return []
+  return [
+    drawn(
+      `vip/${LINK}/${virtualAddress}`,
+      OperatorSpecSpecSchema,
+      {
+        operator: NetworkOperator.OPERATOR_VIP,
+        linkName: LINK,
+        requireUp: true,
+        vip: { ip: { ip: ipBytes(virtualAddress) }, gratuitousArp: true },
+        configLayer: NetworkConfigLayer.CONFIG_MACHINE_CONFIGURATION,
+      },
+      { operator: 'vip', linkName: LINK, requireUp: true, vip: { ip: virtualAddress, gratuitousARP: true }, layer: 'configuration' },
+    ),
+  ]
+}
 
 /** Who the machine is, and whom it knows. */
 export const clusterKinds: readonly ResourceKind[] = [
@@ -226,6 +252,15 @@ export const clusterKinds: readonly ResourceKind[] = [
     ],
     since: 0,
     draw: (_, machine) => nodeAddresses(machine),
+  },
+  {
+    type: 'OperatorSpecs.net.talos.dev',
+    display: 'OperatorSpec',
+    namespace: 'network',
+    owner: 'network.OperatorMergeController',
+    sensitiveSince: 0,
+    since: 3,
+    draw: operators,
   },
   {
     type: 'NetworkStatuses.net.talos.dev',

@@ -1,5 +1,6 @@
 import { MachineService } from '../../../proto/gen/machine/machine_pb.ts'
 import { answer } from '../../world/answer.ts'
+import { clockOf } from '../../world/certificates.ts'
 import type { Machine } from '../../world/machine.ts'
 import type { Site } from '../../world/site.ts'
 import { unary } from '../dispatch.ts'
@@ -93,7 +94,7 @@ const systemStat = (site: Site, machine: Machine) => {
   const { processes } = runningOn(site, machine)
   const interrupts = whole(uptime * 900)
   return {
-    ...{ bootTime: BigInt(Math.floor(machine.bootedAt / 1000)), cpuTotal: sum(cpu), cpu },
+    ...{ bootTime: BigInt(Math.floor(clockOf(site, machine) / 1000 - uptime)), cpuTotal: sum(cpu), cpu },
     ...{ irqTotal: interrupts, irq: [], contextSwitches: whole(uptime * 2600), processCreated: whole(processes.length * 3 + uptime * 0.7) },
     ...{
       processRunning: 1n,

@@ -18,7 +18,7 @@ const SECRET = 'talosconfig'
 const YEAR_MS = 365 * 86_400_000
 
 /**
- * The world's talosconfig: not the real file, but four facts that the real one carries, one a line. That the real file is read rightly is proved
+ * The world's talosconfig: not the real file, but five facts that the real one carries, one a line. That the real file is read rightly is proved
  * where the real client is.
  */
 export const worldTalosconfig = (facts: {
@@ -26,20 +26,23 @@ export const worldTalosconfig = (facts: {
   readonly role: Credential['role']
   readonly begins: number
   readonly expires: number
-}): string => `cluster: ${facts.clusterID}\nrole: ${facts.role}\nbegins: ${facts.begins}\nexpires: ${facts.expires}\n`
+  readonly authorityExpires: number
+}): string =>
+  `cluster: ${facts.clusterID}\nrole: ${facts.role}\nbegins: ${facts.begins}\nexpires: ${facts.expires}\nauthority: ${facts.authorityExpires}\n`
 
 const parse = (text: string): { readonly clusterID: string; readonly credential: Credential } | undefined => {
   const fields = Object.fromEntries(text.split('\n').map(line => line.split(': ') as [string, string]))
-  const { cluster, role, begins, expires } = fields
-  if (!cluster || !begins || !expires || (role !== 'os:admin' && role !== 'os:operator' && role !== 'os:reader')) return undefined
-  return { clusterID: cluster, credential: { role, begins: Number(begins), expires: Number(expires) } }
+  const { cluster, role, begins, expires, authority } = fields
+  if (!cluster || !begins || !expires || !authority || (role !== 'os:admin' && role !== 'os:operator' && role !== 'os:reader'))
+    return undefined
+  return { clusterID: cluster, credential: { role, begins: Number(begins), expires: Number(expires), authorityExpires: Number(authority) } }
 }
 
 /** Writes the Secret that a TalosCluster refers to. */
 export const writeTalosconfig = (
   world: World,
   key: { readonly namespace: string; readonly name?: string },
-  facts: { readonly role?: Credential['role']; readonly begins?: number; readonly expires?: number; readonly clusterID?: string } = {},
+  facts: Partial<Credential> & { readonly clusterID?: string } = {},
 ): void => {
   const expires = facts.expires ?? world.schedule.now() + YEAR_MS
   const text = worldTalosconfig({
@@ -47,6 +50,7 @@ export const writeTalosconfig = (
     role: facts.role ?? 'os:admin',
     begins: facts.begins ?? expires - YEAR_MS,
     expires,
+    authorityExpires: facts.authorityExpires ?? world.schedule.now() + 10 * YEAR_MS,
   })
   const secret = {
     apiVersion: 'v1',

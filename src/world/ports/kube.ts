@@ -5,6 +5,7 @@ import { done, failed, ok } from '../../ports/fault.ts'
 import type { BudgetFacts, Kube, NodeFacts, PodFacts } from '../../ports/kube.ts'
 import { countBudgets } from '../budgets.ts'
 import { apiServerVersion } from '../api-server.ts'
+import { clockOf } from '../certificates.ts'
 import type { World } from '../cluster.ts'
 import { withCordon } from '../cordon.ts'
 import { RESOURCE, conditionOf, timestamp } from '../objects.ts'
@@ -125,6 +126,11 @@ export const createKube = (world: World, client: Client): Kube => {
 
   return {
     version: () => call('version', '', false, () => ok(apiServerVersion(site) + site.vendorTail('api server'))),
+    clockAhead: () =>
+      call('clockAhead', '', false, () => {
+        const serving = world.vip.holder() ?? site.machines.find(m => m.role === 'controlplane' && m.powered && !m.cut)
+        return ok(serving ? clockOf(site, serving) - site.schedule.now() : 0)
+      }),
     nodes: () => call('nodes', '', false, () => ok(store.list(RESOURCE.nodes).items.map(nodeFacts))),
     podsOn: node =>
       call('podsOn', node, false, () =>

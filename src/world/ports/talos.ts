@@ -2,6 +2,7 @@ import type { FaultKind, Result } from '../../ports/fault.ts'
 import { done, failed, ok } from '../../ports/fault.ts'
 import type { ClusterMember, LongCall, MachineFacts, Talos } from '../../ports/talos.ts'
 import type { Answer, Code, Refusal } from '../answer.ts'
+import { clockOf } from '../certificates.ts'
 import type { World } from '../cluster.ts'
 import { setConfig } from '../configuration.ts'
 import { install, pullImage } from '../install.ts'
@@ -21,7 +22,13 @@ import { machineActions } from './machine-actions.ts'
 import { objectionIn } from './handshake.ts'
 
 /** A client certificate, as far as it decides anything here. */
-export type Credential = { readonly role: 'os:admin' | 'os:operator' | 'os:reader'; readonly begins: number; readonly expires: number }
+export type Credential = {
+  readonly role: 'os:admin' | 'os:operator' | 'os:reader'
+  readonly begins: number
+  readonly expires: number
+  /** When the CA beside it ends. */
+  readonly authorityExpires: number
+}
 
 /** The deadline of every call but the long ones. */
 const DEADLINE_MS = 10_000
@@ -169,6 +176,8 @@ export const createTalos = (world: World, client: Client, credential: Credential
     endpoints: world.machines.filter(m => m.role === 'controlplane').flatMap(m => m.addresses.slice(0, 1)),
     credentialBegins: credential.begins,
     credentialExpires: credential.expires,
+    authorityExpires: credential.authorityExpires,
+    roles: [credential.role],
 
     members: address =>
       call(address, 'members', 'os:reader', false, () =>
@@ -185,6 +194,11 @@ export const createTalos = (world: World, client: Client, credential: Credential
         ),
       ),
     machine: address => call(address, 'machine', 'os:admin', false, machine => ok(factsOf(world, machine, address))),
+    clockAhead: address => call(address, 'clockAhead', 'os:admin', false, machine => ok(clockOf(site, machine) - schedule.now())),
+    virtualAddresses: address =>
+      call(address, 'virtualAddresses', 'os:admin', false, ({ role }) =>
+        ok(role === 'controlplane' && site.virtualAddress !== '' ? [site.virtualAddress] : []),
+      ),
     etcd: address =>
       call(address, 'etcd', 'os:reader', false, async machine => {
         const view = world.etcd.view(machine)

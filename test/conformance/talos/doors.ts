@@ -21,6 +21,11 @@ export const startDoors = async (options: Partial<Parameters<typeof startMachine
   const wire = talosConnection({ talosconfig: await machines.talosconfig(), clock: realClock })
   if (!wire.ok) throw new Error(wire.fault.message)
   open.push(wire.value)
-  const port = createTalos(machines.world, createClient(machines.world, 'test'), { role: 'os:admin', begins: 0, expires: Infinity })
+  const port = createTalos(machines.world, createClient(machines.world, 'test'), {
+    role: 'os:admin',
+    begins: 0,
+    expires: Infinity,
+    authorityExpires: Infinity,
+  })
   return { machines, wire: wire.value, port }
 }

@@ -37,7 +37,12 @@ describe.each(['v1.12.5', 'v1.14.0-rc.1'])('a machine with Talos %s', version =>
     const wire = talosConnection({ talosconfig: await machines.talosconfig(), clock: realClock })
     if (!wire.ok) throw new Error(wire.fault.message)
     onTestFinished(wire.value.destroy)
-    const port = createTalos(machines.world, createClient(machines.world, 'test'), { role: 'os:admin', begins: 0, expires: Infinity })
+    const port = createTalos(machines.world, createClient(machines.world, 'test'), {
+      role: 'os:admin',
+      begins: 0,
+      expires: Infinity,
+      authorityExpires: Infinity,
+    })
     const worker = machines.world.machine('wk-1')
     const before = worker.bootID
     const both = [wire.value, port].map(talos => follow(talos, machines.address(1)))

@@ -116,6 +116,7 @@ export const WORLD_SAYS: Readonly<Record<string, Said>> = {
       : {},
   'HostnameStatuses.net.talos.dev': (_, machine) => ({ hostname: { hostname: machine.hostname, domainname: '' } }),
   'NodeAddresses.net.talos.dev': (_, machine) => addressSets(machine),
+  'OperatorSpecs.net.talos.dev': () => ({}),
   'NetworkStatuses.net.talos.dev': () => ({
     status: { addressReady: true, connectivityReady: true, hostnameReady: true, etcFilesReady: true },
   }),

@@ -7,9 +7,9 @@
 
 import type { GenFile, GenMessage } from "@bufbuild/protobuf/codegenv2";
 import { fileDesc, messageDesc } from "@bufbuild/protobuf/codegenv2";
-import type { NetIPPrefix } from "../../../../common/common_pb.ts";
+import type { NetIP, NetIPPrefix } from "../../../../common/common_pb.ts";
 import { file_common_common } from "../../../../common/common_pb.ts";
-import type { NethelpersAddressSortAlgorithm } from "../enums/enums_pb.ts";
+import type { NethelpersAddressSortAlgorithm, NetworkConfigLayer, NetworkOperator } from "../enums/enums_pb.ts";
 import { file_talos_resource_definitions_enums_enums } from "../enums/enums_pb.ts";
 import type { Message } from "@bufbuild/protobuf";
 
@@ -17,7 +17,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file talos/resource/definitions/network/network.proto.
  */
 export const file_talos_resource_definitions_network_network: GenFile = /*@__PURE__*/
-  fileDesc("CjB0YWxvcy9yZXNvdXJjZS9kZWZpbml0aW9ucy9uZXR3b3JrL25ldHdvcmsucHJvdG8SInRhbG9zLnJlc291cmNlLmRlZmluaXRpb25zLm5ldHdvcmsiOgoSSG9zdG5hbWVTdGF0dXNTcGVjEhAKCGhvc3RuYW1lGAEgASgJEhIKCmRvbWFpbm5hbWUYAiABKAkikwEKD05vZGVBZGRyZXNzU3BlYxImCglhZGRyZXNzZXMYASADKAsyEy5jb21tb24uTmV0SVBQcmVmaXgSWAoOc29ydF9hbGdvcml0aG0YAiABKA4yQC50YWxvcy5yZXNvdXJjZS5kZWZpbml0aW9ucy5lbnVtcy5OZXRoZWxwZXJzQWRkcmVzc1NvcnRBbGdvcml0aG0icAoKU3RhdHVzU3BlYxIVCg1hZGRyZXNzX3JlYWR5GAEgASgIEhoKEmNvbm5lY3Rpdml0eV9yZWFkeRgCIAEoCBIWCg5ob3N0bmFtZV9yZWFkeRgDIAEoCBIXCg9ldGNfZmlsZXNfcmVhZHkYBCABKAhiBnByb3RvMw", [file_common_common, file_talos_resource_definitions_enums_enums]);
+  fileDesc("CjB0YWxvcy9yZXNvdXJjZS9kZWZpbml0aW9ucy9uZXR3b3JrL25ldHdvcmsucHJvdG8SInRhbG9zLnJlc291cmNlLmRlZmluaXRpb25zLm5ldHdvcmsiOgoSSG9zdG5hbWVTdGF0dXNTcGVjEhAKCGhvc3RuYW1lGAEgASgJEhIKCmRvbWFpbm5hbWUYAiABKAkikwEKD05vZGVBZGRyZXNzU3BlYxImCglhZGRyZXNzZXMYASADKAsyEy5jb21tb24uTmV0SVBQcmVmaXgSWAoOc29ydF9hbGdvcml0aG0YAiABKA4yQC50YWxvcy5yZXNvdXJjZS5kZWZpbml0aW9ucy5lbnVtcy5OZXRoZWxwZXJzQWRkcmVzc1NvcnRBbGdvcml0aG0icAoKU3RhdHVzU3BlYxIVCg1hZGRyZXNzX3JlYWR5GAEgASgIEhoKEmNvbm5lY3Rpdml0eV9yZWFkeRgCIAEoCBIWCg5ob3N0bmFtZV9yZWFkeRgDIAEoCBIXCg9ldGNfZmlsZXNfcmVhZHkYBCABKAgijAIKEE9wZXJhdG9yU3BlY1NwZWMSQwoIb3BlcmF0b3IYASABKA4yMS50YWxvcy5yZXNvdXJjZS5kZWZpbml0aW9ucy5lbnVtcy5OZXR3b3JrT3BlcmF0b3ISEQoJbGlua19uYW1lGAIgASgJEhIKCnJlcXVpcmVfdXAYAyABKAgSQAoDdmlwGAYgASgLMjMudGFsb3MucmVzb3VyY2UuZGVmaW5pdGlvbnMubmV0d29yay5WSVBPcGVyYXRvclNwZWMSSgoMY29uZmlnX2xheWVyGAcgASgOMjQudGFsb3MucmVzb3VyY2UuZGVmaW5pdGlvbnMuZW51bXMuTmV0d29ya0NvbmZpZ0xheWVyIkQKD1ZJUE9wZXJhdG9yU3BlYxIZCgJpcBgBIAEoCzINLmNvbW1vbi5OZXRJUBIWCg5ncmF0dWl0b3VzX2FycBgCIAEoCGIGcHJvdG8z", [file_common_common, file_talos_resource_definitions_enums_enums]);
 
 /**
  * @generated from message talos.resource.definitions.network.HostnameStatusSpec
@@ -110,4 +110,79 @@ export type StatusSpec = Message<"talos.resource.definitions.network.StatusSpec"
  */
 export const StatusSpecSchema: GenMessage<StatusSpec> = /*@__PURE__*/
   messageDesc(file_talos_resource_definitions_network_network, 2);
+
+/**
+ * @generated from message talos.resource.definitions.network.OperatorSpecSpec
+ */
+export type OperatorSpecSpec = Message<"talos.resource.definitions.network.OperatorSpecSpec"> & {
+  /**
+   * YAML `operator`
+   *
+   * @generated from field: talos.resource.definitions.enums.NetworkOperator operator = 1;
+   */
+  operator: NetworkOperator;
+
+  /**
+   * YAML `linkName`
+   *
+   * @generated from field: string link_name = 2;
+   */
+  linkName: string;
+
+  /**
+   * YAML `requireUp`
+   *
+   * @generated from field: bool require_up = 3;
+   */
+  requireUp: boolean;
+
+  /**
+   * YAML `vip`
+   *
+   * @generated from field: talos.resource.definitions.network.VIPOperatorSpec vip = 6;
+   */
+  vip?: VIPOperatorSpec | undefined;
+
+  /**
+   * YAML `layer`
+   *
+   * @generated from field: talos.resource.definitions.enums.NetworkConfigLayer config_layer = 7;
+   */
+  configLayer: NetworkConfigLayer;
+};
+
+/**
+ * Describes the message talos.resource.definitions.network.OperatorSpecSpec.
+ * Use `create(OperatorSpecSpecSchema)` to create a new message.
+ */
+export const OperatorSpecSpecSchema: GenMessage<OperatorSpecSpec> = /*@__PURE__*/
+  messageDesc(file_talos_resource_definitions_network_network, 3);
+
+/**
+ * What else it has are the tokens of clouds, which nobody here reads.
+ *
+ * @generated from message talos.resource.definitions.network.VIPOperatorSpec
+ */
+export type VIPOperatorSpec = Message<"talos.resource.definitions.network.VIPOperatorSpec"> & {
+  /**
+   * YAML `ip`
+   *
+   * @generated from field: common.NetIP ip = 1;
+   */
+  ip?: NetIP | undefined;
+
+  /**
+   * YAML `gratuitousARP`
+   *
+   * @generated from field: bool gratuitous_arp = 2;
+   */
+  gratuitousArp: boolean;
+};
+
+/**
+ * Describes the message talos.resource.definitions.network.VIPOperatorSpec.
+ * Use `create(VIPOperatorSpecSchema)` to create a new message.
+ */
+export const VIPOperatorSpecSchema: GenMessage<VIPOperatorSpec> = /*@__PURE__*/
+  messageDesc(file_talos_resource_definitions_network_network, 4);
 
