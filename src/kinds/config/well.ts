@@ -2,20 +2,16 @@ import type { Reason } from '../../api/reasons.ts'
 import type { Answer, Step } from '../../core/kind.ts'
 import { YES, no, unknown } from '../../core/kind.ts'
 import { asAnswer, etcdNeed, gate } from '../../core/machine-steps/etcd.ts'
-import { isBackAsNode, isControlPlane, machineOf, nodeNameOf, replaced } from '../../core/machine-steps/target.ts'
+import { STATIC_POD_MS, crashingPod, staticPodNeeds, staticPodsRun } from '../../core/machine-steps/static-pods.ts'
+import { isBackAsNode, isControlPlane, machineOf, replaced } from '../../core/machine-steps/target.ts'
 import type { Need, View } from '../../core/world.ts'
-import { componentFacts, controlPlaneFacts, displayName } from '../../core/world.ts'
-import type { ControlPlanePod } from '../../ports/control-plane.ts'
+import { displayName } from '../../core/world.ts'
 import { trialMs } from './apply.ts'
 
 /** A machine lives with its new configuration: Talos, its Node, its static pods and its etcd say so, and go on saying so. */
 
 const WELL_MS = 10 * 60_000
-/** So often the process of a static pod ended before it is given up. */
-const MOST_RESTARTS = 4
-
-const podNeeds = (view: View): readonly Need[] =>
-  isControlPlane(view) ? [{ what: 'components', name: view.target.name }, { what: 'controlPlane' }] : []
+const podNeeds = (view: View): readonly Need[] => (isControlPlane(view) ? staticPodNeeds(view) : [])
 
 const machineIsWell = (view: View): Answer => {
   const facts = machineOf(view)
@@ -25,26 +21,17 @@ const machineIsWell = (view: View): Answer => {
   return ready ? YES : no(`Talos does not report it ready: ${unmet.join('; ') || 'no reason given'}`)
 }
 
-const waitingText = ({ waiting, restarts }: ControlPlanePod): string =>
-  waiting ? `: ${waiting.reason}${waiting.message === '' ? '' : `, ${waiting.message}`} (${restarts} restarts)` : ''
-
-/** The static pods are those that Talos renders from the configuration as it is now, and each of them is Ready. */
+/** The static pods are those that Talos renders from the configuration as it is now, and each of them works. */
 const podsAreWell = (view: View): Answer => {
   if (!isControlPlane(view)) return YES
-  const [components, known] = [componentFacts(view.world, view.target.name), controlPlaneFacts(view.world)]
-  if (!components.ok) return unknown(`it does not tell its components: ${components.fault.message}`)
-  if (!known.ok) return unknown(`the Kubernetes API does not answer: ${known.fault.message}`)
-  for (const [component, { rendered }] of Object.entries(components.value.staticPods)) {
-    if (!rendered) return no(`Talos has no ${component} for its kubelet`)
-    const pod = known.value.pods.find(p => p.component === component && p.node === nodeNameOf(view))
-    if (pod?.configVersion !== rendered.configVersion) return no(`its kubelet does not show the new ${component} yet`)
-    if (!pod.ready && pod.waiting?.reason === 'CrashLoopBackOff' && pod.restarts >= MOST_RESTARTS) {
-      const message = `${displayName(view.target)}: ${component} does not stay up with the patched configuration${waitingText(pod)}. No further machine is given it. Look at its log with \`talosctl logs -k kube-system/${component}-${pod.node}:${component}\`, set the configuration right and start another operation.`
-      return { is: 'failed', reason: 'StaticPodTimeout', message }
-    }
-    if (!pod.ready) return no(`${component} is not Ready${waitingText(pod)}`)
+  const crashing = crashingPod(view)
+  if (!crashing) return staticPodsRun(view)
+  const { component, node, waiting, restarts } = crashing
+  return {
+    is: 'failed',
+    reason: 'StaticPodTimeout',
+    message: `${displayName(view.target)}: ${component} does not stay up with the patched configuration: ${waiting?.reason}, ${waiting?.message} (${restarts} restarts). No further machine is given it. Look at its log with \`talosctl logs -k kube-system/${component}-${node}:${component}\`, set the configuration right and start another operation.`,
   }
-  return YES
 }
 
 const etcdIsWell = (view: View): Answer =>
@@ -104,7 +91,7 @@ export const pods: Step = {
   applies: isControlPlane,
   needs: podNeeds,
   done: podsAreWell,
-  deadlineMs: () => WELL_MS,
+  deadlineMs: () => STATIC_POD_MS,
   failure: 'StaticPodTimeout',
 }
 

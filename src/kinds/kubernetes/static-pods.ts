@@ -2,20 +2,25 @@ import type { Reason } from '../../api/reasons.ts'
 import { CONFIG_PLACES } from '../../core/compatibility/removed-options.ts'
 import { imageVersion } from '../../core/component-image.ts'
 import type { Answer, Opening, PlannedMachine, Stage, Step, Verdict } from '../../core/kind.ts'
-import { YES, no, unknown, wait } from '../../core/kind.ts'
+import { YES, no, wait } from '../../core/kind.ts'
 import { ms, openTargets } from '../../core/ledger.ts'
 import { both } from '../../core/machine-steps/guards.ts'
+import {
+  STATIC_POD_MS,
+  isCrashing,
+  runsAsRendered,
+  serves,
+  shownPod,
+  staticPodNeeds,
+  toldOf,
+} from '../../core/machine-steps/static-pods.ts'
 import { addressOf, controlPlanesOf, nodeNameOf } from '../../core/machine-steps/target.ts'
-import type { Need, View, World } from '../../core/world.ts'
+import type { View } from '../../core/world.ts'
 import { controlPlaneFacts, displayName, isKnown, lastWordsFacts } from '../../core/world.ts'
-import type { StaticComponent, StaticPodFacts, Waiting } from '../../ports/components.ts'
-import type { ControlPlanePod } from '../../ports/control-plane.ts'
+import type { StaticComponent, Waiting } from '../../ports/components.ts'
 import { imageToSet, setImage } from './set-image.ts'
 import {
-  STATIC_COMPONENTS,
   apiServersAreThere,
-  componentsNeed,
-  componentsOf,
   controlPlaneToOpen,
   etcdIsWell,
   goingOver,
@@ -26,9 +31,6 @@ import {
   wantedImage,
 } from './view.ts'
 
-export const STATIC_POD_MS = 10 * 60_000
-/** So often its process ended before it is given up: a start may fail once or twice where etcd is slow. */
-const MOST_RESTARTS = 4
 /** A process that is not probed counts as Ready from its first moment, also one that ends in the next. Where nothing else proves that it works, it has to stay so. */
 export const STEADY_POLLS = 3
 /** A kubelet leaves so much time at most between two tries of a container: until then what was mended may not show. */
@@ -45,20 +47,7 @@ const brokenBy = ({ waiting, restarts }: { readonly waiting?: Waiting; readonly 
     waiting.reason === 'InvalidImageName' ||
     (/^(ErrImagePull|ImagePullBackOff)$/.test(waiting.reason) && /not found/i.test(waiting.message))
   if (isMissing) return { reason: 'ImageNotFound', waiting, restarts }
-  return waiting.reason === 'CrashLoopBackOff' && restarts >= MOST_RESTARTS ? { reason: 'StaticPodTimeout', waiting, restarts } : undefined
-}
-
-const facts = (view: View, component: StaticComponent): StaticPodFacts | undefined => {
-  const components = componentsOf(view)
-  return components.ok ? components.value.staticPods[component] : undefined
-}
-
-/** The very pod that Talos renders now, as the API shows it; undefined while it shows another one, or none. */
-const shownPod = (view: View, component: StaticComponent) => {
-  const rendered = facts(view, component)?.rendered
-  const pods = podsOf(view.world, component)
-  const pod = pods.ok ? pods.value.find(p => p.node === nodeNameOf(view)) : undefined
-  return rendered && pod?.configVersion === rendered.configVersion && pod.image === rendered.image ? pod : undefined
+  return isCrashing({ waiting, restarts }) ? { reason: 'StaticPodTimeout', waiting, restarts } : undefined
 }
 
 const stepMs = ({ target, world }: View): number => world.now - ms(target.stepStartedAt)
@@ -74,40 +63,22 @@ const brokenPod = (view: View, component: StaticComponent): Broken | undefined =
   if (isTriedAnew(view) && stepMs(view) < LONGEST_BACK_OFF_MS) return undefined
   const shown = shownPod(view, component)
   if (shown) return shown.ready ? undefined : brokenBy(shown)
-  const told = facts(view, component)?.told
+  const told = toldOf(view, component)?.told
   const isNews = view.target.step === 'running' && stepMs(view) >= OLD_NEWS_MS
   return told && !told.ready && isNews ? brokenBy(told) : undefined
 }
 
-/** The pod that Talos has for the kubelet runs with the image that was asked for: known by image and annotation, and Ready. */
+/** The pod that Talos has for the kubelet runs with the image that was asked for. */
 export const runsAsWanted = (view: View, component: StaticComponent, image: string): Answer => {
-  const components = componentsOf(view)
-  if (!components.ok) return unknown(`it does not tell its components: ${components.fault.message}`)
-  const rendered = components.value.staticPods[component]?.rendered
-  if (!rendered) return no(`Talos has no ${component} for its kubelet: its etcd is not well`)
-  if (rendered.image !== image) return no(`Talos still renders ${component} with ${rendered.image}`)
-  const pods = podsOf(view.world, component)
-  if (!pods.ok) return unknown(`the Kubernetes API does not answer: ${pods.fault.message}`)
-  const shown = shownPod(view, component)
-  if (!shown) return no(`its kubelet does not show the new ${component} yet`)
-  if (!shown.ready) return no(`the new ${component} is not Ready${waitingText(shown.waiting)}`)
-  return serves(view.world, shown, displayName(view.target)) === false ? no(`the new ${component} runs, but does not serve yet`) : YES
-}
-
-/** Whether an API server has said so itself since its process began; undefined where it says nothing of the sort, as other programs do not. */
-const serves = (world: World, pod: ControlPlanePod | undefined, hostname: string): boolean | undefined => {
-  const known = controlPlaneFacts(world)
-  if (pod?.component !== 'kube-apiserver' || pod.startedAt === undefined || !known.ok) return undefined
-  const servedAt = known.value.servedAt[hostname] ?? known.value.servedAt[pod.node]
-  return servedAt === undefined ? undefined : servedAt >= pod.startedAt
+  const rendered = toldOf(view, component)?.rendered
+  return rendered && rendered.image !== image
+    ? no(`Talos still renders ${component} with ${rendered.image}`)
+    : runsAsRendered(view, component)
 }
 
 /** Its process has answered somebody. */
 const isProved = (view: View, component: StaticComponent): boolean =>
-  facts(view, component)?.rendered?.isProbed === true || serves(view.world, shownPod(view, component), displayName(view.target)) === true
-
-const waitingText = (waiting: Waiting | undefined): string =>
-  waiting ? `: ${waiting.reason}${waiting.message === '' ? '' : `, ${waiting.message}`}` : ''
+  toldOf(view, component)?.rendered?.isProbed === true || serves(view.world, shownPod(view, component), displayName(view.target)) === true
 
 const failureOf = (view: View, component: StaticComponent, { reason, waiting, restarts }: Broken): Extract<Answer, { is: 'failed' }> => {
   const words = lastWordsFacts(view.world, view.target.name, component)
@@ -121,20 +92,6 @@ const failureOf = (view: View, component: StaticComponent, { reason, waiting, re
   }
 }
 
-/** It runs as Talos has it for the kubelet, whatever that is. */
-const runsAsRendered = (view: View, component: StaticComponent): Answer =>
-  runsAsWanted(view, component, facts(view, component)?.rendered?.image ?? '')
-
-/** All static pods of the machine do. */
-export const staticPodsRun = (view: View): Answer => {
-  const components = componentsOf(view)
-  if (!components.ok) return unknown(`it does not tell its components: ${components.fault.message}`)
-  const answers = STATIC_COMPONENTS.filter(component => components.value.staticPods[component]).map(component =>
-    runsAsRendered(view, component),
-  )
-  return answers.find(answer => answer.is !== 'yes') ?? YES
-}
-
 /** They were all begun at that time or later. */
 export const staticPodsBeganSince = (view: View, at: number): boolean => {
   const known = controlPlaneFacts(view.world)
@@ -146,7 +103,7 @@ const running = (component: StaticComponent): Step => ({
   name: 'running',
   summary: `The kubelet runs the ${component} that Talos rendered from the new configuration, and it is Ready.`,
   needs: view => {
-    const known: readonly Need[] = [...componentsNeed(view), { what: 'controlPlane' }]
+    const known = staticPodNeeds(view)
     const isBroken = known.every(n => isKnown(view.world.facts, n)) && brokenPod(view, component) !== undefined
     return isBroken ? [...known, { what: 'lastWords', name: view.target.name, component }] : known
   },
@@ -225,7 +182,7 @@ export const staticPodStage = (component: StaticComponent): Stage => ({
   summary: `${component} of every control plane, one after the other.`,
   ...goingOver({
     machines: controlPlanesOf,
-    openNeeds: view => [...componentsNeed(view), { what: 'controlPlane' }],
+    openNeeds: staticPodNeeds,
     open: open(component),
   }),
   turn: ({ operation }) => (openTargets(operation.status).length > 0 ? wait('another machine is open') : YES),
