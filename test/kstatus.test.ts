@@ -1,7 +1,9 @@
-// What tools that know nothing of Ichor make of an operation: the rules of kstatus (sigs.k8s.io/cli-utils), by which Flux and others wait, and those of `kubectl wait`.
+// What tools that know nothing of Ichor make of an operation: the rules of kstatus (sigs.k8s.io/cli-utils), by which Flux and others wait, those of
+// `kubectl wait`, and the lines of Lua that the page gives Argo CD.
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
+import { LuaFactory } from 'wasmoon'
 import { PHASE_NAMES } from '../src/api/phases.ts'
 import { REASON_NAMES } from '../src/api/reasons.ts'
 import type { OperationStatus, TalosOperation } from '../src/api/talos-operation.ts'
@@ -26,15 +28,28 @@ const waitEnds = ({ metadata, status }: TalosOperation, type: string): boolean =
   return condition?.status === 'True' && (condition.observedGeneration ?? 0) >= metadata.generation
 }
 
+const page = readFileSync(join(import.meta.dirname, '..', 'docs', 'observability.md'), 'utf8')
+
+/** `resource.customizations.health` of Argo CD, which runs it with the object as `obj`. */
+const lua = /_TalosOperation: \|\n((?: {6}.*\n)+)/.exec(page)?.[1] ?? ''
+const engine = await new LuaFactory().createEngine({ enableProxy: false })
+const argo = (one: TalosOperation): { readonly status: string; readonly message: string } => {
+  engine.global.set('obj', one)
+  return engine.doStringSync(lua) as { readonly status: string; readonly message: string }
+}
+
 const TYPES = ['Ready', 'Reconciling', 'Stalled', 'Finished'] as const
 const told = (status: OperationStatus): TalosOperation => operation(withConditions(status, operation(status), Date.UTC(2026, 8, 1)))
 const row = (status: OperationStatus): readonly string[] => {
   const one = told(status)
-  return [...TYPES.map(type => (one.status.conditions?.find(c => c.type === type)?.status === 'True' ? 'True' : 'False')), kstatus(one)]
+  return [
+    ...TYPES.map(type => (one.status.conditions?.find(c => c.type === type)?.status === 'True' ? 'True' : 'False')),
+    kstatus(one),
+    argo(one).status,
+  ]
 }
 
-const page = readFileSync(join(import.meta.dirname, '..', 'docs', 'observability.md'), 'utf8')
-const rows = [...page.matchAll(/^\| (.+?) \| (True|False) \| (True|False) \| (True|False) \| (True|False) \| (\w+) \|$/gm)].map(
+const rows = [...page.matchAll(/^\| (.+?) \| (True|False) \| (True|False) \| (True|False) \| (True|False) \| (\w+) \| (\w+) \|$/gm)].map(
   ([, state = '', ...rest]) => [state, rest] as const,
 )
 
@@ -63,6 +78,7 @@ describe('an operation, to tools that know conditions', () => {
     const done = told({ phase: 'Completed' })
     const changed = { ...done, metadata: { ...done.metadata, generation: done.metadata.generation + 1 } }
     expect([kstatus(done), kstatus(changed)]).toEqual(['Current', 'InProgress'])
+    expect([argo(done).status, argo(changed).status]).toEqual(['Healthy', 'Progressing'])
     expect(TYPES.filter(type => waitEnds(done, type))).toEqual(['Ready', 'Finished'])
     expect(TYPES.filter(type => waitEnds(changed, type))).toEqual([])
   })
@@ -70,11 +86,14 @@ describe('an operation, to tools that know conditions', () => {
   it('is not taken for done before the controller has looked at it first', () => {
     // No conditions at all are Current to kstatus: so the first look has to come before anybody asks, and is the first thing that is written.
     expect(kstatus(operation({}))).toBe('Current')
+    expect(argo(operation({})).status).toBe('Progressing')
     expect(kstatus(told({ phase: 'Pending' }))).toBe('InProgress')
   })
 
   it('says in each condition what it says itself', () => {
-    const { status } = told({ phase: 'Paused', failureReason: 'DrainBlocked', message: 'wk-1: drain: shop/web is held.' })
+    const one = told({ phase: 'Paused', failureReason: 'DrainBlocked', message: 'wk-1: drain: shop/web is held.' })
+    const { status } = one
+    expect(argo(one)).toEqual({ status: 'Degraded', message: 'wk-1: drain: shop/web is held.' })
     expect(new Set(status.conditions?.map(({ reason, message }) => `${reason}: ${message}`))).toEqual(
       new Set(['DrainBlocked: wk-1: drain: shop/web is held.']),
     )
