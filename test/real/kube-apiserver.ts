@@ -39,6 +39,8 @@ export interface KubeAnswer {
 
 export interface RealKubeApiserver {
   url: string
+  /** Of its etcd, which answers in JSON too (`/v3/kv/range`). */
+  etcdUrl: string
   caPem: string
   tokens: Record<Role, string>
   /** A kubeconfig file for that role or user; its context's namespace is `default`. */
@@ -212,6 +214,7 @@ async function start(
 
   return {
     url,
+    etcdUrl: `http://127.0.0.1:${etcdPort}`,
     caPem: readCa(),
     tokens,
     kubeconfigPath,

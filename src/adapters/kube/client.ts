@@ -30,7 +30,12 @@ export type Table = {
   readonly rows: readonly { readonly cells: readonly unknown[]; readonly object: KubeObject }[]
 }
 
-export type ServedType = { readonly resource: Resource; readonly namespaced: boolean }
+export type ServedType = {
+  readonly resource: Resource
+  readonly namespaced: boolean
+  /** `storageVersionHash`: the same for as long as it is stored as the same version. Empty where the server does not say. */
+  readonly storageHash: string
+}
 
 /** How writes name their author in `metadata.managedFields`. */
 export type WriteOptions = CallOptions & { readonly fieldManager?: string; readonly dryRun?: boolean }
@@ -324,7 +329,11 @@ export const kubeClient = (transport: Transport, defaults: { readonly fieldManag
       if (!type) return { ok: true, value: undefined }
       return {
         ok: true,
-        value: { resource: { group, version, kind, plural: text(type['name']) }, namespaced: type['namespaced'] === true },
+        value: {
+          resource: { group, version, kind, plural: text(type['name']) },
+          namespaced: type['namespaced'] === true,
+          storageHash: text(type['storageVersionHash']),
+        },
       }
     },
     serves: async resource => {

@@ -10,7 +10,13 @@ export type Api = {
   readonly table: (type: Resource, namespace: string | undefined, name?: string) => Promise<ApiResult<Table>>
   readonly create: (type: Resource, namespace: string | undefined, object: object) => Promise<ApiResult<KubeObject>>
   /** A JSON merge patch. */
-  readonly patch: (type: Resource, namespace: string | undefined, name: string, change: object) => Promise<ApiResult<KubeObject>>
+  readonly patch: (
+    type: Resource,
+    namespace: string | undefined,
+    name: string,
+    change: object,
+    options?: { readonly subresource?: 'status' },
+  ) => Promise<ApiResult<KubeObject>>
   readonly delete: (type: Resource, namespace: string | undefined, name: string) => Promise<ApiResult<void>>
   /** Server-side apply by field manager `ichor`. */
   readonly apply: (
@@ -23,6 +29,8 @@ export type Api = {
   /** Calls back with the object as it is, then on every change, over every gap. The answer stops it. */
   readonly watch: (type: Resource, namespace: string | undefined, name: string, notify: (sight: Sight) => void) => () => void
   readonly serverVersion: () => Promise<ApiResult<string>>
+  /** Says as which version the server stores a type (`storageVersionHash` of discovery). Empty where it does not say, absent where it does not serve it. */
+  readonly storageHash: (type: Resource) => Promise<ApiResult<string | undefined>>
 }
 
 export type Sight =

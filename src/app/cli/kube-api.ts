@@ -50,7 +50,8 @@ export const connect = async (choice: ConnectionChoice, userAgent: string): Prom
       }
     },
     create: async (type, namespace, object) => read(await client.create(type, { namespace }, object as RawObject)),
-    patch: async (type, namespace, name, change) => read(await client.patch(type, { namespace, name }, change as RawObject)),
+    patch: async (type, namespace, name, change, options) =>
+      read(await client.patch(type, { namespace, name, ...options }, change as RawObject)),
     apply: async (type, namespace, name, object, options) =>
       read(await client.patch(type, { namespace, name }, object as RawObject, { ...options, type: 'apply', force: true })),
     delete: async (type, namespace, name) => {
@@ -96,6 +97,10 @@ export const connect = async (choice: ConnectionChoice, userAgent: string): Prom
       return reflector.stop
     },
     serverVersion: () => client.version(),
+    storageHash: async ({ group, version, kind }) => {
+      const served = await client.typeOf(group, version, kind)
+      return served.ok ? { ok: true, value: served.value?.storageHash } : served
+    },
   }
   return { api, server, user: userName, namespace: namespace === 'default' ? undefined : namespace, close: transport.close }
 }

@@ -1,4 +1,5 @@
 import { beforeEach, describe, expect, it } from 'vitest'
+import { crds } from './install-objects.ts'
 import type { Bench } from './test-bench.ts'
 import { bench, failure, minutes, putCluster, putOperation, until } from './test-bench.ts'
 
@@ -333,7 +334,7 @@ describe('lock', () => {
 
 describe('install', () => {
   it('waits until the types are served', async () => {
-    world.crds = [{ metadata: { name: 'talosoperations.ichor.maesh.dev' }, spec: {} }]
+    world.crds = crds().filter(({ metadata }) => metadata.name === 'talosoperations.ichor.maesh.dev')
     const run = world.run('install', '--crds-only')
     await until(() => world.out.length > 0)
     const crd = world.objects.get('customresourcedefinitions//talosoperations.ichor.maesh.dev')

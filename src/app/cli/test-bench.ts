@@ -179,6 +179,7 @@ export const bench = (kinds: readonly KindBlock[] = [testKind]): Bench => {
       notify(object ? { is: 'there', object } : { is: 'gone' })
       return () => watchers.delete(watcher)
     },
+    storageHash: () => Promise.resolve({ ok: true, value: '' }),
     serverVersion: () =>
       Promise.resolve(refused('get', { group: '', version: 'v1', plural: 'version', kind: '' }) ?? { ok: true, value: 'v1.36.2' }),
   }

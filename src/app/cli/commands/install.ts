@@ -6,6 +6,7 @@ import { CRD, DEPLOYMENT, NAMESPACE, qualifiedName, TALOS_ACCOUNT } from '../res
 import type { Session } from '../session.ts'
 import { must, whoAmI } from '../session.ts'
 import { Stop } from '../stop.ts'
+import { bringUpStored, type Move, plannedMoves } from '../stored-versions.ts'
 import { timeoutOf } from '../timeout.ts'
 import { until } from '../until.ts'
 import type { Shell } from './command.ts'
@@ -72,7 +73,8 @@ const installAll = async (session: Session, options: Options): Promise<void> => 
     ])
   const timeoutMs = timeoutOf(options.timeout)!
   await mustHavePolicies(session, options)
-  const crds = (await outside.crds()).map(crd => ({ type: CRD, object: crd }))
+  const types = await outside.crds()
+  const moves = await plannedMoves(session, types)
   const rest = (
     await outside.installed({
       namespace,
@@ -87,8 +89,9 @@ const installAll = async (session: Session, options: Options): Promise<void> => 
   const found = await lookAt(session, rest)
   mustBeOurs(session, found)
   const space = await session.api.get(NAMESPACE, undefined, namespace)
-  await mustBeTaken(session, [...crds, ...rest], space.ok)
+  await mustBeTaken(session, [...judgedNow(types, moves), ...rest], space.ok)
   if (options.dryRun) {
+    tellMoves(session, moves)
     for (const { type, wanted, now } of found)
       terminal.out(`${nameOf(type, wanted)} ${now ? 'would be brought up to date' : 'would be created'}`)
     return terminal.out('Nothing was written.')
@@ -186,14 +189,26 @@ const write = async (session: Session, type: Resource, object: KubeObject): Prom
 
 const installCrds = async (session: Session, { dryRun }: Pick<Options, 'dryRun'>): Promise<void> => {
   const crds = await session.outside.crds()
-  if (dryRun)
-    return mustBeTaken(
-      session,
-      crds.map(object => ({ type: CRD, object })),
-      true,
-    )
+  const moves = await plannedMoves(session, crds)
+  if (dryRun) {
+    await mustBeTaken(session, judgedNow(crds, moves), true)
+    return tellMoves(session, moves)
+  }
+  for (const { isFirst, wanted } of moves) if (isFirst) await bringUpStored(session, wanted.metadata.name)
   for (const crd of crds) await write(session, CRD, crd)
   await Promise.all(crds.map(crd => established(session, crd.metadata.name)))
+  for (const crd of crds) await bringUpStored(session, crd.metadata.name)
+}
+
+/** The API server takes a CRD without a version that it lists as stored only when that is no longer listed. */
+const judgedNow = (crds: readonly KubeObject[], moves: readonly Move[]): readonly Writing[] =>
+  crds
+    .filter(crd => moves.every(({ isFirst, wanted }) => !isFirst || wanted.metadata.name !== crd.metadata.name))
+    .map(object => ({ type: CRD, object }))
+
+const tellMoves = ({ terminal }: Session, moves: readonly Move[]): void => {
+  for (const { wanted, from, to } of moves)
+    terminal.out(`${wanted.metadata.name}: objects stored as ${from.join(', ')} would be rewritten as ${to}`)
 }
 
 /** When the API server serves it: a type that is only written down answers 404. */
