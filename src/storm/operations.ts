@@ -1,4 +1,6 @@
 import type { Random } from '../world/random.ts'
+import { FURNISHED } from './furnished.ts'
+import { type Source, drawSource } from './patch-sources.ts'
 import { MANNERED_PATCHES, WRONG_PATCHES } from './patches.ts'
 import type { Draft, Shape } from './plan.ts'
 import { OTHER_SCHEMATIC, SCHEMATIC, UNKNOWN_SCHEMATIC } from './setting.ts'
@@ -142,17 +144,25 @@ const drawConfig: Draw = (random, shape) => {
   const patches = [PATCHES[usual], ...(random.chance(0.3) && usual !== 'operations' && usual !== 'document' ? [PATCHES.sets] : [])]
   const sources = patches.map(inline => ({ inline }))
   if (!isOdd) return { kind: 'config', ...envelope(random, shape), config: { mode, patches: sources } }
-  const strange = random.pick<string>(
-    random.pick([Object.values({ ...STRANGE_PATCHES, onBoot: PATCHES.onBoot, nothing: PATCHES.nothing }), WRONG_PATCHES, MANNERED_PATCHES]),
-  )
-  const odd = random.chance(0.8) ? { inline: strange } : { secretKeyRef: { name: 'nobody', key: 'patch' } }
-  const safe = strange === STRANGE_PATCHES.cutsOff ? 'try' : mode
+  const asked = drawOddPatches(random)
+  const safe = asked.some(({ inline }) => inline === STRANGE_PATCHES.cutsOff) ? 'try' : mode
   return {
     kind: 'config',
     ...envelope(random, shape),
     ...seldom(random),
-    config: { mode: safe, patches: random.chance(0.8) ? [odd] : sources },
+    config: { mode: safe, patches: random.chance(0.9) ? asked : sources },
   }
+}
+
+const drawOddPatches = (random: Random): readonly Source[] => {
+  if (random.chance(0.15)) return [drawSource(random), ...(random.chance(0.3) ? [drawSource(random)] : [])]
+  if (random.chance(0.4)) {
+    const lists = [Object.values({ ...STRANGE_PATCHES, onBoot: PATCHES.onBoot, nothing: PATCHES.nothing }), WRONG_PATCHES, MANNERED_PATCHES]
+    return [{ inline: random.pick<string>(random.pick(lists)) }]
+  }
+  const [furniture, patches] = random.pick(FURNISHED)
+  const count = random.chance(0.6) ? 1 : random.between(2, 6)
+  return [furniture, ...Array.from({ length: count }, () => random.pick(patches))].map(inline => ({ inline }))
 }
 
 /** What an operation of each kind asks for. */

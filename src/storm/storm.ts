@@ -7,6 +7,7 @@ import { mendMachines } from './faults/machines.ts'
 import { create } from './faults/people.ts'
 import { isOfAHand } from './faults/status.ts'
 import type { Plan, Strike } from './plan.ts'
+import { setUpSources } from './patch-sources.ts'
 import { planBefore } from './planning.ts'
 import { watchScene } from './scene.ts'
 import { OWN_POD, setUp, worldOf } from './setting.ts'
@@ -91,6 +92,7 @@ export const playPlan = async (plan: Plan, options: StormOptions = {}): Promise<
   }
   await story.until('the machines are known', () => known() || isOver(), 10 * MINUTE)
   setUp(story, setting)
+  if (plan.kind === 'config') setUpSources(world)
   // Its pod is evicted, and so its process ends; another comes up elsewhere.
   world.journal.onEntry(({ what, detail }) => {
     if (what === 'pod-gone' && detail === `${OWN_POD.namespace}/${OWN_POD.pod}` && stage.replicas[0]) stage.kill(stage.replicas[0], 3000)

@@ -3,6 +3,7 @@ import { ANNOTATION } from '../../api/names.ts'
 import { RELEASE_NAMES } from '../../world/releases.ts'
 import { PATCHES, STRANGE_PATCHES } from '../operations.ts'
 import { isHopeless, isMistaken } from '../gates.ts'
+import { FURNISHED } from '../furnished.ts'
 import { WRONG_PATCHES } from '../patches.ts'
 import type { Draft, Plan, Shape } from '../plan.ts'
 import type { Setting } from '../setting.ts'
@@ -19,7 +20,7 @@ type Asked = {
   readonly talos: { readonly version?: string; readonly schematic?: string; readonly image?: string; readonly snapshot?: string }
   readonly node: { readonly machine?: string; readonly action?: string; readonly mode?: string; readonly service?: string }
   readonly kubernetes: { readonly version?: string }
-  readonly config: { readonly mode?: string; readonly patches?: readonly { readonly inline?: string; readonly secretKeyRef?: object }[] }
+  readonly config: { readonly mode?: string; readonly patches?: readonly { readonly inline?: string }[] }
   readonly shape: Shape
   readonly setting: Setting
 }
@@ -44,6 +45,8 @@ const isPatchedBy =
   ({ config }) =>
     config.patches?.some(({ inline = '' }) => patches.includes(inline)) === true
 
+const DOUBTFUL = [...WRONG_PATCHES, ...FURNISHED.flat(2)]
+
 /** The rules of the checks. */
 const RULES: Readonly<Record<string, Explains>> = {
   ApiOutage: asked => asked.shape.controlPlanes < 2 && !accepts(asked, 'api-outage'),
@@ -67,11 +70,11 @@ const RULES: Readonly<Record<string, Explains>> = {
   NoMachines: ({ spec }) => spec.machineSelector !== undefined,
   NotAControlPlane: asked => !isOnControlPlane(asked),
   OnlyMember: ({ shape }) => shape.controlPlanes === 1,
-  PatchAmbiguous: isPatchedBy(STRANGE_PATCHES.trap, ...WRONG_PATCHES),
-  PatchForbidden: isPatchedBy(STRANGE_PATCHES.secret, ...WRONG_PATCHES),
-  PatchInvalid: isPatchedBy(STRANGE_PATCHES.noYaml, ...WRONG_PATCHES),
-  PatchMatchesNothing: isPatchedBy(STRANGE_PATCHES.gone, ...WRONG_PATCHES),
-  PatchMissing: ({ config }) => config.patches?.some(({ secretKeyRef }) => secretKeyRef !== undefined) === true,
+  PatchAmbiguous: isPatchedBy(STRANGE_PATCHES.trap, ...DOUBTFUL),
+  PatchForbidden: isPatchedBy(STRANGE_PATCHES.secret, ...DOUBTFUL),
+  PatchInvalid: isPatchedBy(STRANGE_PATCHES.noYaml, ...DOUBTFUL),
+  PatchMatchesNothing: isPatchedBy(STRANGE_PATCHES.gone, ...DOUBTFUL),
+  PatchMissing: ({ config }) => config.patches?.some(({ inline }) => inline === undefined) === true,
   PlatformMismatch: asked => namesImage(asked) || asked.setting.platform !== undefined,
   QuorumWouldBeLost: asked =>
     asked.shape.controlPlanes < 3
@@ -84,8 +87,8 @@ const RULES: Readonly<Record<string, Explains>> = {
   TalosSkew: asked => isTooFar(asked) || !supports(asked.shape.talos, asked.kubernetes.version ?? asked.shape.kubernetes),
   TalosUnknown: ({ talos: { version } }) => version !== undefined && !isKnown(version),
   TwoControlPlanes: ({ talos: { version }, shape }) => shape.controlPlanes === 2 && version !== undefined && isBack('v1.13.0', version),
-  UnknownDocument: isPatchedBy(...WRONG_PATCHES),
-  UnknownField: isPatchedBy(STRANGE_PATCHES.typo, ...WRONG_PATCHES),
+  UnknownDocument: isPatchedBy(...DOUBTFUL),
+  UnknownField: isPatchedBy(STRANGE_PATCHES.typo, ...DOUBTFUL),
   UnknownMachine: ({ node }) => node.machine === 'nobody',
   UnknownService: ({ node, setting }) => node.service === 'ext-nothing' || (node.service === 'ext-tool' && !setting.service),
   WholeCluster: ({ spec }) => spec.machineSelector !== undefined,

@@ -3,10 +3,11 @@ import { answers } from '../../world/machine.ts'
 import type { Trouble } from '../plan.ts'
 import { machinesOf } from '../plan.ts'
 import type { Stage } from '../stage.ts'
+import { deleteSources, setUpSources } from '../patch-sources.ts'
 
 /** What other people and tools do to the configurations of machines, and what machines have against one. */
 
-const WHATS = ['changed', 'changed', 'staged', 'tried', 'refused'] as const
+const WHATS = ['changed', 'changed', 'staged', 'tried', 'refused', 'spoiled', 'its patches are others', 'its patches are gone'] as const
 
 export const configuration: Trouble<Stage> = {
   family: 'configuration',
@@ -21,6 +22,16 @@ export const configuration: Trouble<Stage> = {
   strike: (stage, { what, machine: index, forMs = 1000 }) => {
     const { world } = stage.story
     const machine = stage.machine(index)
+    if (what === 'its patches are others') {
+      stage.note('somebody pushes other patches')
+      setUpSources(world, text => text.replace('10', '20').replace('somebody', 'another'))
+      return () => setUpSources(world)
+    }
+    if (what === 'its patches are gone') {
+      stage.note('somebody deletes the patches')
+      deleteSources(world)
+      return () => setUpSources(world)
+    }
     if (!answers(machine) || machine.config === '') return
     stage.note(`the configuration of ${machine.name} is ${what}`)
     const [is, was] = machine.config.includes('wipe: true') ? ['wipe: false', 'wipe: true'] : ['wipe: true', 'wipe: false']
@@ -32,6 +43,14 @@ export const configuration: Trouble<Stage> = {
         return stage.byHand(machine, () => stageConfig(world.site, machine, other))
       case 'tried':
         return stage.byHand(machine, () => tryConfig(world.site, machine, other, forMs))
+      case 'spoiled': {
+        // Talos itself writes no such thing, and whoever wrote it takes it back.
+        stage.byHand(machine, () => setConfig(world.site, machine, `${machine.config}---\n- no mapping\n`))
+        return () => {
+          if (machine.config !== '')
+            stage.byHand(machine, () => setConfig(world.site, machine, machine.config.replace('---\n- no mapping\n', '')))
+        }
+      }
       case 'refused': {
         const faults = world.faults.of(machine)
         faults.refusesConfig = '1 error occurred: it is not to its taste'
