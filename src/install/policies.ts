@@ -1,21 +1,23 @@
-import { ANNOTATION, GROUP } from '../api/names.ts'
+import { ANNOTATION, CONTROLLER, GROUP, leaseName } from '../api/names.ts'
 import type { StartRight } from '../api/start-rights.ts'
 import type { KubeObject } from './object.ts'
 import { object } from './object.ts'
 
 /**
  * What the API server itself refuses, whoever writes (spec 8). CEL, evaluated by ValidatingAdmissionPolicy v1 (Kubernetes 1.30 and newer) with its
- * authorizer, which is asked for the verbs `start` and `override`. Each fails closed.
+ * authorizer, which is asked for the verbs `start`, `override` and `unlock`. Each fails closed.
  */
 
 const API = 'admissionregistration.k8s.io/v1'
 
 /** Names of the policies; each is bound by a binding of the same name. */
-export const POLICY = { operations: 'ichor-operations', status: 'ichor-status' } as const
+export const POLICY = { operations: 'ichor-operations', status: 'ichor-status', leases: 'ichor-leases' } as const
 
 type Validation = { readonly expression: string; readonly messageExpression: string; readonly reason: 'Forbidden' | 'Invalid' }
 type Policy = {
   readonly name: string
+  /** Absent: Ichor's own. */
+  readonly group?: string
   readonly operations: readonly string[]
   readonly resources: readonly string[]
   readonly conditions?: readonly { readonly name: string; readonly expression: string }[]
@@ -33,6 +35,9 @@ const CLEANERS = [
   // Of a controller manager whose loops have no accounts of their own.
   'system:kube-controller-manager',
 ]
+
+const isCleaner = `${username} in [${CLEANERS.map(quoted).join(', ')}]`
+const notTheController = (controller: string) => ({ name: 'not-the-controller', expression: `${username} != ${quoted(controller)}` })
 
 const isOf = ({ kind, block, action }: StartRight): string =>
   action === undefined
@@ -56,7 +61,7 @@ const operations = (rights: readonly StartRight[], controller: string): Policy =
   name: POLICY.operations,
   operations: ['CREATE', 'UPDATE', 'DELETE'],
   resources: ['talosoperations'],
-  conditions: [{ name: 'not-the-controller', expression: `${username} != ${quoted(controller)}` }],
+  conditions: [notTheController(controller)],
   variables: {
     spec: "request.operation == 'DELETE' ? oldObject.spec : object.spec",
     // The subresource on which the verb start is needed.
@@ -64,7 +69,7 @@ const operations = (rights: readonly StartRight[], controller: string): Policy =
     unpauses: "request.operation == 'UPDATE' && oldObject.spec.?paused.orValue(false) && !object.spec.?paused.orValue(false)",
     retries: `request.operation == 'UPDATE' && ${annotation('object', ANNOTATION.retry)} == 'true' && ${annotation('oldObject', ANNOTATION.retry)} != 'true'`,
     // Deleted while it may have a machine half done: Running, or Paused after it began.
-    interrupts: `request.operation == 'DELETE' && oldObject.?status.?phase.orValue('') in ['Running', 'Paused'] && !(${username} in [${CLEANERS.map(quoted).join(', ')}])`,
+    interrupts: `request.operation == 'DELETE' && oldObject.?status.?phase.orValue('') in ['Running', 'Paused'] && !(${isCleaner})`,
     starts: "request.operation == 'CREATE' || variables.unpauses || variables.retries || variables.interrupts",
     overrides:
       "request.operation == 'CREATE' ? (object.spec.?override.orValue(false) || object.spec.?ignoreWindows.orValue(false)) : request.operation == 'UPDATE' && object.spec.?override.orValue(false) && !oldObject.spec.?override.orValue(false)",
@@ -122,7 +127,57 @@ const status = (controller: string): Policy => ({
   ],
 })
 
-const objectsOf = ({ name, operations: verbs, resources, conditions = [], variables, validations }: Policy): readonly KubeObject[] => [
+const LOCK_PREFIX = leaseName('')
+
+/**
+ * A cluster lock that is empty, or in another's hands, lets two disruptive works overlap, and two leaders would do each act twice. Names beginning with
+ * `ichor-` are ours in every namespace: the namespaces of clusters are not known before.
+ */
+const leases = (controller: string): Policy => ({
+  name: POLICY.leases,
+  group: 'coordination.k8s.io',
+  operations: ['CREATE', 'UPDATE', 'DELETE'],
+  resources: ['leases'],
+  conditions: [
+    { name: 'of-ichor', expression: `(object == null ? oldObject : object).metadata.?name.orValue('').startsWith(${quoted(LOCK_PREFIX)})` },
+    notTheController(controller),
+  ],
+  variables: {
+    lease: "request.operation == 'DELETE' ? oldObject : object",
+    name: 'variables.lease.metadata.name',
+    cluster: `variables.name.substring(${LOCK_PREFIX.length})`,
+    cleans: `request.operation == 'DELETE' && ${isCleaner}`,
+    holder: "variables.lease.spec.?holderIdentity.orValue('')",
+    holderBefore: "request.operation == 'UPDATE' ? oldObject.spec.?holderIdentity.orValue('') : ''",
+  },
+  validations: [
+    {
+      expression: `variables.cleans || variables.name != ${quoted(CONTROLLER)}`,
+      messageExpression: `'the Lease ${CONTROLLER} says which controller of Ichor leads: nobody else writes it'`,
+      reason: 'Forbidden',
+    },
+    {
+      expression: `variables.cleans || variables.name == ${quoted(CONTROLLER)} || authorizer.group(${quoted(GROUP)}).resource('talosclusters').namespace(request.namespace).name(variables.cluster).check('unlock').allowed()`,
+      messageExpression: `${username} + ' needs the verb unlock on talosclusters/' + variables.cluster + ' in namespace ' + request.namespace + ' to change the lock of that cluster; the ClusterRole ichor-admin has it'`,
+      reason: 'Forbidden',
+    },
+    {
+      expression: `request.operation == 'DELETE' || variables.holder == variables.holderBefore || !variables.holder.startsWith(${quoted(`${CONTROLLER}/`)})`,
+      messageExpression: "'only the controller of Ichor gives the lock of a cluster to an operation'",
+      reason: 'Forbidden',
+    },
+  ],
+})
+
+const objectsOf = ({
+  name,
+  group = GROUP,
+  operations: verbs,
+  resources,
+  conditions = [],
+  variables,
+  validations,
+}: Policy): readonly KubeObject[] => [
   object(
     API,
     'ValidatingAdmissionPolicy',
@@ -130,7 +185,7 @@ const objectsOf = ({ name, operations: verbs, resources, conditions = [], variab
     {
       spec: {
         failurePolicy: 'Fail',
-        matchConstraints: { resourceRules: [{ apiGroups: [GROUP], apiVersions: ['*'], operations: verbs, resources }] },
+        matchConstraints: { resourceRules: [{ apiGroups: [group], apiVersions: ['*'], operations: verbs, resources }] },
         ...(conditions.length === 0 ? {} : { matchConditions: conditions }),
         ...(Object.keys(variables).length === 0
           ? {}
@@ -144,4 +199,4 @@ const objectsOf = ({ name, operations: verbs, resources, conditions = [], variab
 
 /** The policies and their bindings. `rights` is what needs the verb start; `controller` is the user whose writes pass, as the API server knows it. */
 export const policies = (rights: readonly StartRight[], controller: string): readonly KubeObject[] =>
-  [operations(rights, controller), status(controller)].flatMap(objectsOf)
+  [operations(rights, controller), status(controller), leases(controller)].flatMap(objectsOf)

@@ -36,6 +36,7 @@ const admin = (subresources: readonly string[]): readonly Rule[] => [
   ),
   own(['talosoperations'], ['override']),
   // `ichor lock release --force`.
+  own(['talosclusters'], ['unlock']),
   { ...LEASES, verbs: ['update', 'patch'] },
 ]
 

@@ -3,7 +3,7 @@
  */
 
 /** What a right is good for. */
-export type Ability = 'see' | 'act' | 'start' | 'override' | 'clusters' | 'leases' | 'secrets' | 'impersonate'
+export type Ability = 'see' | 'act' | 'start' | 'override' | 'clusters' | 'unlock' | 'leases' | 'secrets' | 'impersonate'
 
 export type Identity = { readonly name: string; readonly has: readonly Ability[] }
 
@@ -13,14 +13,14 @@ export const IDENTITIES = [
   person('nobody'),
   person('ichor-viewer', 'see'),
   person('ichor-operator', 'see', 'act'),
-  person('ichor-admin', 'see', 'act', 'start', 'override', 'clusters', 'leases'),
+  person('ichor-admin', 'see', 'act', 'start', 'override', 'clusters', 'unlock'),
   person('view', 'see'),
-  // Kubernetes' own roles, which Ichor's are aggregated to. They read the Secrets of the namespace, and write its Leases, without Ichor.
+  // Kubernetes' own roles, which Ichor's are aggregated to. They read the Secrets of the namespace, and write and delete its Leases, without Ichor.
   person('edit', 'see', 'act', 'secrets', 'leases'),
   person('admin', 'see', 'act', 'secrets', 'leases'),
   person('GitOps, with ichor-operator', 'see', 'act'),
-  person('GitOps, with ichor-admin', 'see', 'act', 'start', 'override', 'clusters', 'leases'),
-  person('cluster-admin', 'see', 'act', 'start', 'override', 'clusters', 'leases', 'secrets', 'impersonate'),
+  person('GitOps, with ichor-admin', 'see', 'act', 'start', 'override', 'clusters', 'unlock'),
+  person('cluster-admin', 'see', 'act', 'start', 'override', 'clusters', 'unlock', 'leases', 'secrets', 'impersonate'),
 ] as const satisfies readonly Identity[]
 export type IdentityName = (typeof IDENTITIES)[number]['name']
 
@@ -80,7 +80,11 @@ export const DEEDS = [
   },
   { name: 'hold a machine back', ways: ['patch'], needs: ['act'] },
   { name: 'add, change or remove a TalosCluster', ways: ['create', 'patch', 'delete'], needs: ['clusters'] },
-  { name: 'release the cluster lock by force', ways: ['patch'], needs: ['leases'] },
+  { name: 'release the cluster lock by force', ways: ['patch', 'update'], needs: ['unlock'] },
+  { name: 'give the cluster lock to an operation', ways: ['patch', 'update'], needs: 'never' },
+  { name: 'delete the cluster lock', ways: ['delete', 'delete collection'], needs: ['unlock', 'leases'] },
+  { name: "change or delete the leading controller's Lease", ways: ['patch', 'update', 'delete'], needs: 'never' },
+  { name: 'delete a Lease that is not of Ichor', ways: ['delete'], needs: ['leases'] },
   { name: 'read Secrets', ways: ['get', 'list'], needs: ['secrets'] },
   { name: 'act in the name of ichor-admin by impersonation', ways: ['create'], on: 'dangerous', needs: ['impersonate'] },
 ] as const satisfies readonly Deed[]

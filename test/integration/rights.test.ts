@@ -1,11 +1,14 @@
 // Who may do what, asked of a real API server: every cell of the table in docs/security.md, by every way in. Roles and policies are those that are
 // installed; nobody here is asked what they think that they would do.
+import { execFile } from 'node:child_process'
+import { join } from 'node:path'
+import { promisify } from 'node:util'
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
 import { kubeClient } from '../../src/adapters/kube/client.ts'
 import { loadKubeConfig } from '../../src/adapters/kube/kubeconfig.ts'
 import { type InstalledPolicy, policyGaps } from '../../src/adapters/kube/policies.ts'
 import { openTransport } from '../../src/adapters/kube/transport.ts'
-import { ANNOTATION, API_VERSION, leaseName } from '../../src/api/names.ts'
+import { ANNOTATION, API_VERSION, CONTROLLER, GROUP, leaseName, operationHolder } from '../../src/api/names.ts'
 import { startRightOf, startRights } from '../../src/api/start-rights.ts'
 import { toCrd } from '../../src/api/structural.ts'
 import type { OperationSpec } from '../../src/api/talos-operation.ts'
@@ -226,6 +229,19 @@ describe.skipIf('missing' in servers)(`who may do what${'missing' in servers ? `
   const signed = (user: string) => ({ [ANNOTATION.overrideBy]: user })
   const retry = { metadata: { annotations: { [ANNOTATION.retry]: 'true' } } }
 
+  const leases = (name = ''): string => `/apis/coordination.k8s.io/v1/namespaces/${NAMESPACE}/leases${name && `/${name}`}`
+  /** A Lease that the controller, or another, has written; it may be there. */
+  const lease = async (name: string, by = CONTROLLER_USER): Promise<KubeAnswer['body']> => {
+    const there = await server.request({ path: leases(name) })
+    if (there.status === 200) return there.body
+    const body = { metadata: { name, labels: { cell: name } }, spec: { holderIdentity: operationHolder(NAMESPACE, 'other') } }
+    return must({ path: leases(), method: 'POST', body, user: by })
+  }
+  const changingLease = (way: Way, found: KubeAnswer['body'], spec: object): KubeRequest =>
+    way === 'update'
+      ? { path: leases(found.metadata.name), method: 'PUT', body: { ...found, spec: { ...found.spec, ...spec } } }
+      : { path: leases(found.metadata.name), method: 'PATCH', contentType: 'application/merge-patch+json', body: { spec } }
+
   type Asked = KubeRequest | readonly KubeRequest[]
   /** The requests of a deed; where there are several, all are to have the same end. */
   const requestsOf: Readonly<Record<DeedName, (cell: Cell) => Asked | Promise<Asked>>> = {
@@ -303,11 +319,21 @@ describe.skipIf('missing' in servers)(`who may do what${'missing' in servers ? `
         ? { path: ichor('talosclusters', name), method: 'DELETE' }
         : changing('patch', name, { spec: { talosconfigSecretRef: { name: 'other' } } }, '', undefined, 'talosclusters')
     },
-    'release the cluster lock by force': () => ({
-      path: `/apis/coordination.k8s.io/v1/namespaces/${NAMESPACE}/leases/${leaseName('home')}`,
-      method: 'PATCH',
-      contentType: 'application/merge-patch+json',
-      body: { spec: { holderIdentity: '' } },
+    'release the cluster lock by force': async ({ way }) =>
+      changingLease(way, await lease(leaseName(`cluster-${++count}`)), { holderIdentity: 'somebody', leaseTransitions: 1 }),
+    'give the cluster lock to an operation': async ({ way }) =>
+      changingLease(way, await lease(leaseName(`cluster-${++count}`)), { holderIdentity: operationHolder(NAMESPACE, 'mine') }),
+    'delete the cluster lock': async ({ way }) => {
+      const { name } = (await lease(leaseName(`cluster-${++count}`))).metadata
+      return { path: way === 'delete' ? leases(name) : `${leases()}?labelSelector=cell%3D${name}`, method: 'DELETE' }
+    },
+    "change or delete the leading controller's Lease": async ({ way }) => {
+      const found = await lease(CONTROLLER)
+      return way === 'delete' ? { path: leases(CONTROLLER), method: 'DELETE' } : changingLease(way, found, { holderIdentity: 'me' })
+    },
+    'delete a Lease that is not of Ichor': async () => ({
+      path: leases((await lease(`other-${++count}`, 'admin')).metadata.name),
+      method: 'DELETE',
     }),
     'read Secrets': ({ way }) => ({ path: `/api/v1/namespaces/${NAMESPACE}/secrets${way === 'get' ? '/talos' : ''}` }),
     'act in the name of ichor-admin by impersonation': cell => ({ ...starting(cell, cell.spec), as: { user: userOf('ichor-admin') } }),
@@ -328,7 +354,6 @@ describe.skipIf('missing' in servers)(`who may do what${'missing' in servers ? `
         ...changing('update', 'home', { status: {} }, 'status', await must({ path: ichor(plural, 'home') }), plural),
         user: CONTROLLER_USER,
       })
-    await write(`/apis/coordination.k8s.io/v1/namespaces/${NAMESPACE}/leases`, { metadata: { name: leaseName('home') }, spec: {} })
     await write(`/api/v1/namespaces/${NAMESPACE}/secrets`, { metadata: { name: 'talos' }, stringData: { talosconfig: 'x' } })
   })
 
@@ -418,6 +443,54 @@ describe.skipIf('missing' in servers)(`who may do what${'missing' in servers ? `
       // They may delete anything; what is asked is whether the policy lets them.
       await must({ path: ichor('talosoperations', name), method: 'DELETE', as: { user: cleaner, groups: ['system:masters'] } })
     }
+  })
+
+  it('the locks of a namespace go with it, and the Lease of the leader', async () => {
+    for (const cleaner of [
+      'system:serviceaccount:kube-system:namespace-controller',
+      'system:serviceaccount:kube-system:generic-garbage-collector',
+    ])
+      for (const name of [leaseName('gone'), CONTROLLER]) {
+        await lease(name)
+        await must({ path: leases(name), method: 'DELETE', as: { user: cleaner, groups: ['system:masters'] } })
+      }
+  })
+
+  it('a lock is made by nobody else, and the right to release one may be for one cluster', async () => {
+    const [user, cluster] = [userOf('edit'), 'only']
+    const body = (name: string) => ({ metadata: { name }, spec: { holderIdentity: 'me' } })
+    const made = await server.request({ path: leases(), method: 'POST', body: body(leaseName(cluster)), user })
+    expect(made).toMatchObject({ status: 403 })
+    expect(made.body.message).toContain(
+      `${user} needs the verb unlock on talosclusters/${cluster} in namespace ${NAMESPACE} to change the lock of that cluster; the ClusterRole ichor-admin has it`,
+    )
+    await write(PATHS['Role']!(NAMESPACE), {
+      metadata: { name: 'unlocks' },
+      rules: [{ apiGroups: [GROUP], resources: ['talosclusters'], resourceNames: [cluster], verbs: ['unlock'] }],
+    })
+    await write(PATHS['RoleBinding']!(NAMESPACE), {
+      metadata: { name: 'unlocks' },
+      roleRef: { apiGroup: 'rbac.authorization.k8s.io', kind: 'Role', name: 'unlocks' },
+      subjects: [{ apiGroup: 'rbac.authorization.k8s.io', kind: 'User', name: user }],
+    })
+    await lease(leaseName(cluster))
+    await lease(leaseName('another'))
+    const release = (name: string) => server.request({ ...changingLease('patch', { metadata: { name } }, { holderIdentity: null }), user })
+    await vi.waitFor(async () => expect((await release(leaseName(cluster))).status).toBe(200), { timeout: 10_000, interval: 100 })
+    expect((await release(leaseName('another'))).status).toBe(403)
+  })
+
+  it('ichor lock release --force works for who has the right, and for nobody else', async () => {
+    await lease(leaseName('home'))
+    const release = (identity: IdentityName) =>
+      promisify(execFile)(join(import.meta.dirname, '../../bin/ichor'), [
+        ...['lock', 'release', 'home', '--force', '--confirm', 'home', '-n', NAMESPACE],
+        ...['--kubeconfig', server.kubeconfigPath(userOf(identity))],
+      ])
+    await expect(release('edit')).rejects.toMatchObject({ stderr: expect.stringContaining('needs the verb unlock') as string })
+    expect((await lease(leaseName('home'))).spec.holderIdentity).toBe(operationHolder(NAMESPACE, 'other'))
+    expect((await release('ichor-admin')).stdout).toContain('the lock of cluster home is free')
+    expect((await lease(leaseName('home'))).spec.holderIdentity).toBeUndefined()
   })
 
   it('a refusal says who needs what, and where it is to be had', async () => {
