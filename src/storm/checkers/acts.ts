@@ -7,6 +7,7 @@ import { ICHOR } from '../../world/ports/home.ts'
 import type { Checker } from '../checker.ts'
 import type { Scene } from '../scene.ts'
 import { NAMESPACE } from '../story.ts'
+import { TAKES_AWAY } from './control-planes.ts'
 
 /** Who may act, on what, how often, and what has to be written first. */
 
@@ -61,7 +62,7 @@ export const rebootsOnce: Checker = {
       if (asked && (what === 'down' || ['rebooting', 'upgrading', 'shutting down', 'resetting'].includes(detail))) asked.hadEffect = true
     })
     scene.onAct(({ what, machine }) => {
-      if (what !== 'reboot-requested' && what !== 'upgrade-requested') return
+      if (!TAKES_AWAY.has(what)) return
       const open = scene.openOn(machine)
       if (!open) return
       const { operation, target } = open
@@ -175,7 +176,6 @@ const STALE_MS = 190_000
 export const heldIsLeft: Checker = {
   name: 'held-machine-is-left',
   rule: 'spec 5',
-  kinds: ['talos'],
   post: (scene, object) => {
     const heldAt = new Map<string, number>()
     scene.world.store.watch(ICHOR.machines, undefined, ({ object: machine, type }) => {
@@ -185,7 +185,8 @@ export const heldIsLeft: Checker = {
     })
     const isStale = scene.stage.plan.strikes.some(s => s.family === 'stale')
     scene.onOperation(({ before, after }) => {
-      if (after?.spec.kind !== 'talos') return
+      // Who names one machine means it.
+      if (!after || after.spec.kind === 'node') return
       for (const target of after.status.machines ?? []) {
         const was = before?.status.machines?.find(t => t.name === target.name)
         const held = heldAt.get(target.name)
@@ -197,10 +198,23 @@ export const heldIsLeft: Checker = {
   },
 }
 
+/** Whether it takes the machines away from their users, or what runs on them may be begun anew. */
+const takesWorkersAway = ({ spec, status }: TalosOperation): boolean => {
+  switch (spec.kind) {
+    case 'node':
+      return ['reboot', 'shutdown', 'reset'].includes((spec['node'] as { action?: string }).action ?? '')
+    case 'config':
+      return (spec['config'] as { mode?: string }).mode !== 'staged'
+    case 'kubernetes':
+      return status.stage === 'kubelet'
+    default:
+      return true
+  }
+}
+
 export const workersStay: Checker = {
   name: 'workers-within-quota',
   rule: 'I12',
-  kinds: ['talos'],
   post: (scene: Scene, object) => {
     const workers = scene.world.machines.filter(m => m.role === 'worker')
     const downSince = new Map<Machine, number>()
@@ -212,7 +226,7 @@ export const workersStay: Checker = {
     }
     scene.onEntry(look)
     scene.onOperation(({ before, after }) => {
-      if (!after) return
+      if (!after || !takesWorkersAway(after)) return
       const targets = after.status.machines ?? []
       const opened = targets.filter(t => t.role === 'worker' && t.phase === 'Running')
       const isNew = (t: Target): boolean => before?.status.machines?.find(o => o.name === t.name)?.phase === 'Pending'

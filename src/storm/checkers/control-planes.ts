@@ -8,7 +8,7 @@ import type { Scene } from '../scene.ts'
 /** What must never happen to those who hold the cluster together. */
 
 /** Acts after which a machine goes away, or its etcd does. */
-const TAKES_AWAY = new Set(['reboot-requested', 'upgrade-requested', 'shutdown-requested', 'reset-requested'])
+export const TAKES_AWAY = new Set(['reboot-requested', 'upgrade-requested', 'shutdown-requested', 'reset-requested'])
 /** Acts that the gate of etcd stands before. */
 export const GATED = new Set([...TAKES_AWAY, 'install-began', 'forfeit', 'etcd-defragmented'])
 /** How old the look may be that an act relies on. */

@@ -6,6 +6,7 @@ import { isHopeless, isMistaken } from '../gates.ts'
 import { FURNISHED } from '../furnished.ts'
 import { WRONG_PATCHES } from '../patches.ts'
 import type { Draft, Plan, Shape } from '../plan.ts'
+import type { Oddities } from '../oddities.ts'
 import type { Setting } from '../setting.ts'
 import { isBack, isKnown, minorSteps, supports } from './path.ts'
 
@@ -30,6 +31,9 @@ const isOnControlPlane = ({ node }: Asked): boolean => node.machine?.startsWith(
 const accepts = ({ spec }: Asked, what: string): boolean => spec.acknowledge?.includes(what) === true
 const isContainer: Explains = ({ setting }) => setting.platform === 'container'
 const hasCilium: Explains = ({ setting }) => setting.cilium !== undefined
+const odd = ({ setting }: Asked): Oddities => setting.oddities ?? {}
+/** It runs some other release than all others, or its configuration was written long ago. */
+const isMixed: Explains = asked => odd(asked).release !== undefined
 const namesImage: Explains = ({ talos, setting }) => talos.image !== undefined || setting.image !== undefined
 const namesSchematic: Explains = ({ talos, setting }) => talos.schematic !== undefined || setting.extensions !== undefined
 /** etcd has more than it may have. */
@@ -47,6 +51,9 @@ const isPatchedBy =
 
 const DOUBTFUL = [...WRONG_PATCHES, ...FURNISHED.flat(2)]
 
+const isOtherMinor: Explains = ({ kubernetes: { version = '' }, shape }) =>
+  version.split('.').slice(0, 2).join('.') !== shape.kubernetes.split('.').slice(0, 2).join('.')
+
 /** The rules of the checks. */
 const RULES: Readonly<Record<string, Explains>> = {
   ApiOutage: asked => asked.shape.controlPlanes < 2 && !accepts(asked, 'api-outage'),
@@ -60,6 +67,15 @@ const RULES: Readonly<Record<string, Explains>> = {
   EtcdStep: isTooFar,
   EtcdUnhealthy: isFull,
   HealthGateInvalid: ({ setting }) => setting.gates?.some(isMistaken) === true,
+  ImageUnreadable: asked => odd(asked).written !== undefined,
+  KubeletSkew: asked => odd(asked).vendorTail !== undefined || isOtherMinor(asked),
+  MachineAmbiguous: asked => odd(asked).uuids !== undefined || odd(asked).namesake !== undefined,
+  MinorSkipped: isOtherMinor,
+  PoliciesMissing: asked => odd(asked).policyGaps === true,
+  RemovedOptions: asked => odd(asked).written !== undefined,
+  SecondNetwork: hasCilium,
+  VersionInvalid: ({ talos, kubernetes }) => (talos.version ?? kubernetes.version ?? '').length > 12,
+  VersionUnknown: asked => odd(asked).vendorTail !== undefined,
   HeldControlPlane: ({ shape, setting }) =>
     setting.marks?.some(m => m.machine < shape.controlPlanes && (m.annotations?.[ANNOTATION.upgradeHold] ?? 'false') !== 'false') === true,
   ImageInvalid: asked => namesImage(asked) || asked.setting.factory === 'not a host',
@@ -109,6 +125,9 @@ const REASONS: Readonly<Record<string, Explains>> = {
   ConfigRejected: isPatchedBy(STRANGE_PATCHES.cutsOff),
   BootedOldVersion: isForcedUpon,
   InstallFailed: isForcedUpon,
+  ManifestSyncFailed: asked => odd(asked).manifest === 'refused',
+  StaticPodTimeout: asked => odd(asked).crashing !== undefined,
+  KubeletTimeout: asked => odd(asked).crashing !== undefined,
 }
 
 /** What a window had no time for waits for the next, which may be tomorrow, and says so. */

@@ -10,11 +10,13 @@ export const lockIsNotStolen: Checker = {
   rule: 'spec 6',
   post: (scene, object) => {
     const { store } = scene.world
-    /** A control plane that joins or leaves, or a cluster: what was deleted cannot give the lock back. Without a UID nobody can say that it is gone. */
-    const isGone = (identity: string, uid: string): boolean =>
-      holderNamed(identity) !== undefined &&
-      uid !== '' &&
-      ![ICHOR.machines, ICHOR.clusters].some(resource => store.list(resource).items.some(o => o.metadata.uid === uid))
+    /** A control plane that joins or leaves, or a cluster: what was deleted cannot give the lock back. Under its name another may be there, with another UID. */
+    const isGone = (identity: string, uid: string): boolean => {
+      const holder = holderNamed(identity)
+      if (!holder) return false
+      const object = store.get(holder.sort === 'machine' ? ICHOR.machines : ICHOR.clusters, holder.namespace, holder.name)
+      return !object || (uid !== '' && object.metadata.uid !== uid)
+    }
     scene.onLock((before, after, isByHand) => {
       if (isByHand || before.holder === '' || (before.holder === after.holder && before.uid === after.uid)) return
       if (!heldOperation(before.holder)) {

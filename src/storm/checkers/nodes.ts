@@ -6,6 +6,7 @@ import type { KubeObject } from '../../world/store.ts'
 import type { Checker } from '../checker.ts'
 import type { Scene } from '../scene.ts'
 import { OWN_POD } from '../setting.ts'
+import { TAKES_AWAY } from './control-planes.ts'
 
 /** What must not be done to Nodes and the pods on them. */
 
@@ -37,7 +38,7 @@ export const drainedFirst: Checker = {
     const podsSince = arrivals(scene, RESOURCE.pods)
     const volumesSince = arrivals(scene, RESOURCE.attachments)
     scene.onAct(({ what, machine, askedAt }) => {
-      if (what !== 'reboot-requested' && what !== 'upgrade-requested') return
+      if (!TAKES_AWAY.has(what)) return
       const open = scene.openOn(machine)
       const drain = open?.target.goal?.['drain']
       const node = store.get(RESOURCE.nodes, '', machine.name)

@@ -34,14 +34,21 @@ const isWell = ({ world }: Scene, machine: Machine): boolean => {
 /** A look is this old at most when its decision is written. */
 const LOOK_MS = 40_000
 
+/** Whether each machine that is done has been rebooted for it. */
+const reboots = ({ spec }: TalosOperation): boolean => {
+  const { action } = (spec['node'] ?? {}) as { action?: string }
+  const { mode } = (spec['config'] ?? {}) as { mode?: string }
+  return spec.kind === 'talos' || action === 'reboot' || mode === 'reboot'
+}
+
 export const closedWhenBack: Checker = {
   name: 'closed-only-when-back',
   rule: 'I5',
-  kinds: ['talos'],
   post: (scene, object) => {
     const lastWell = wellAt(scene)
     scene.onOperation(({ before, after }) => {
-      for (const target of after?.status.machines ?? []) {
+      if (!after || !reboots(after)) return
+      for (const target of after.status.machines ?? []) {
         const was = before?.status.machines?.find(t => t.name === target.name)
         if (target.phase !== 'Completed' || was?.phase === 'Completed') continue
         const machine = scene.machineOf(target)
