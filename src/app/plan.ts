@@ -4,9 +4,9 @@ import type { OperationSpec } from '../api/talos-operation.ts'
 import { timing } from '../core/timing.ts'
 import type { Kind } from '../core/kind.ts'
 import type { Plan } from '../engine/plan.ts'
+import { unreadableSecret } from '../engine/examine.ts'
 import { planOperation } from '../engine/plan.ts'
-import type { Fault, Result } from '../ports/fault.ts'
-import type { Home } from '../ports/home.ts'
+import type { Result } from '../ports/fault.ts'
 import { openPorts } from './open-ports.ts'
 import { systemClock } from './system-clock.ts'
 
@@ -21,7 +21,9 @@ export const planHere = async (
   if (!config.ok) return config
   const ports = openPorts({ config: config.value, userAgent, namespace: operation.namespace })
   try {
-    const hidden = await unreadableSecret(ports.home, operation)
+    const cluster = await ports.home.cluster({ namespace: operation.namespace, name: operation.spec.clusterRef.name })
+    const { talosconfigSecretRef, kubeconfigSecretRef } = cluster.ok ? cluster.value.spec : {}
+    const hidden = await unreadableSecret(ports.home, operation.namespace, [talosconfigSecretRef, kubeconfigSecretRef])
     if (hidden) return { ok: false, fault: hidden }
     return await planOperation(
       { ...ports, clock: systemClock, timing: timing(), self: undefined },
@@ -33,19 +35,4 @@ export const planHere = async (
   } finally {
     ports.close()
   }
-}
-
-/** A Secret that the reader may not read: then nothing is known from here, and nothing is wrong either. The controller has rights of its own. */
-const unreadableSecret = async (
-  home: Home,
-  { namespace, spec }: { readonly namespace: string; readonly spec: OperationSpec },
-): Promise<Fault | undefined> => {
-  const cluster = await home.cluster({ namespace, name: spec.clusterRef.name })
-  if (!cluster.ok) return undefined
-  const { talosconfigSecretRef, kubeconfigSecretRef } = cluster.value.spec
-  for (const ref of [talosconfigSecretRef, kubeconfigSecretRef]) {
-    const read = ref && (await home.secret({ namespace, name: ref.name }))
-    if (read && !read.ok && read.fault.kind === 'forbidden') return read.fault
-  }
-  return undefined
 }

@@ -1,5 +1,6 @@
 import type { Condition } from '../api/schema.ts'
 import type { TalosCluster } from '../api/talos-cluster.ts'
+import { isExpiring } from '../core/expiring.ts'
 import { iso } from '../core/ledger.ts'
 import type { Clock } from '../ports/clock.ts'
 import type { Talos } from '../ports/talos.ts'
@@ -8,18 +9,14 @@ import type { Log } from './log.ts'
 
 const CREDENTIAL_EXPIRING = 'CredentialExpiring'
 
-const MOST_MS = 30 * 24 * 3_600_000
-/** Of its life. Talos renews the short-lived ones of its own ServiceAccounts when a sixth of it is left, so those are told of only where that was not done. */
-const LAST_PART = 1 / 10
-
-/** Told as long as there is time to do something about it: 30 days before the end, or in the last tenth of a certificate that does not live long. */
+/** Told while it is expiring. */
 export const credentialExpiring = (
   { clock, log }: { readonly clock: Clock; readonly log: Log },
   cluster: TalosCluster,
   { credentialBegins, credentialExpires }: Pick<Talos, 'credentialBegins' | 'credentialExpires'>,
 ): readonly Condition[] => {
   const now = clock.now()
-  if (credentialExpires - now > Math.min(MOST_MS, LAST_PART * (credentialExpires - credentialBegins))) return []
+  if (!isExpiring({ begins: credentialBegins, expires: credentialExpires }, now)) return []
   const { conditions } = cluster.status
   const { namespace, name } = cluster.metadata
   const secret = `Secret ${namespace}/${cluster.spec.talosconfigSecretRef.name}`

@@ -1,5 +1,5 @@
 import type { TalosMachine } from '../../api/talos-machine.ts'
-import type { TalosOperation } from '../../api/talos-operation.ts'
+import type { OperationSpec } from '../../api/talos-operation.ts'
 import type { EtcdGateInput, EtcdGateVerdict } from '../etcd-gate.ts'
 import { DEFAULT_QUOTA_BYTES, etcdGate } from '../etcd-gate.ts'
 import type { ControlPlaneView } from '../etcd-members.ts'
@@ -31,8 +31,8 @@ export const etcdLeader = (world: World): string | undefined => leaderName(etcdV
 
 export type Asked = Pick<EtcdGateInput, 'purpose' | 'target' | 'etcdStepAllowed' | 'makesRoom'>
 
-/** The gate of etcd: may this control plane go away, or is all well again. */
-export const gate = (operation: TalosOperation, world: World, asked: Asked): EtcdGateVerdict => {
+/** The gate of etcd: may this control plane go away, or is all well again. `who`: as far as they acknowledge anything. */
+export const gate = (who: { readonly spec: Pick<OperationSpec, 'acknowledge'> }, world: World, asked: Asked): EtcdGateVerdict => {
   const known = controlPlanesOf(world).flatMap(m => {
     const facts = world.facts.machines[m.metadata.name]
     return facts?.ok ? [facts.value.etcdQuotaBytes] : []
@@ -42,7 +42,7 @@ export const gate = (operation: TalosOperation, world: World, asked: Asked): Etc
     controlPlanes: etcdViews(world),
     seenControlPlanes: world.cluster.status.machines?.controlPlanes ?? 0,
     quotaBytes: known.length > 0 ? Math.min(...known) : DEFAULT_QUOTA_BYTES,
-    acknowledged: operation.spec.acknowledge,
+    acknowledged: who.spec.acknowledge,
   })
   return verdict.pass ? verdict : { ...verdict, message: asPeopleSay(verdict.message, controlPlanesOf(world)) }
 }

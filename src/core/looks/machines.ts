@@ -1,0 +1,86 @@
+import type { Fault } from '../../ports/fault.ts'
+import { identity } from '../preflight.ts'
+import type { ClusterSight } from './cluster-sight.ts'
+import { answering, inNamespace, nameOf, silence } from './cluster-sight.ts'
+import { type Finding, type Look, orFine, plural, unseen, unseenFor, warning, wrong } from './look.ts'
+
+/** Whether every machine answers, runs, is who it was, and is known to Ichor. */
+export const machines: Look<ClusterSight> = {
+  name: 'machines',
+  look: sight => {
+    const fault = silence(sight)
+    if (fault) return [unseenFor('The machines', fault)]
+    const { world, members } = sight
+    const known = answering(sight)
+    return orFine(
+      [
+        ...world.machines.flatMap(machine => {
+          const facts = world.facts.machines[machine.metadata.name]
+          return facts && !facts.ok ? [away(`${nameOf(machine)} (${machine.spec.address})`, facts.fault, machine.metadata.name, sight)] : []
+        }),
+        ...known.flatMap(({ name, facts }) =>
+          facts.stage === 'running' && facts.ready
+            ? []
+            : [
+                warning(
+                  `${name} is not ready: stage ${facts.stage}${facts.unmet.length > 0 ? `; ${facts.unmet.join('; ')}` : ''}. Nothing is begun on other machines meanwhile.`,
+                  { command: `talosctl -n ${facts.address} dmesg` },
+                ),
+              ],
+        ),
+        ...known
+          .filter(({ facts }) => facts.fallbackArmed && facts.stage === 'running' && facts.ready)
+          .map(({ name, facts }) =>
+            warning(`${name} has not confirmed its last upgrade: at its next failed boot it would go back to the version before.`, {
+              command: `talosctl -n ${facts.address} get metakeys`,
+            }),
+          ),
+        ...identity(world, known, []).map(({ message }) => wrong(message)),
+        ...(sight.isRegistered ? unregistered(sight) : []),
+        ...(members.ok && members.value.length === 0
+          ? [
+              warning('Talos knows no members of the cluster: is cluster discovery switched off?', {
+                remedy: 'Write a TalosMachine for each machine by hand.',
+              }),
+            ]
+          : []),
+      ],
+      `${plural(known.length, 'machine')}, all running and ready.`,
+    )
+  },
+}
+
+const away = (name: string, fault: Fault, object: string, sight: ClusterSight): Finding => {
+  switch (fault.kind) {
+    case 'unreachable':
+    case 'busy':
+      return wrong(`${name} does not answer: ${fault.message}`, {
+        remedy:
+          'Bring it back, or let its port 50000 be reached from here. If it is gone for good: take it out of etcd and Kubernetes first.',
+        ...(sight.isRegistered ? { command: `kubectl delete talosmachine ${object} -n ${sight.world.cluster.metadata.namespace}` } : {}),
+      })
+    case 'cancelled':
+      return unseen(`${name} was not asked.`)
+    default:
+      return wrong(`${name}: ${fault.message}`)
+  }
+}
+
+/** Members that Talos tells of, for which there is no TalosMachine. */
+const unregistered = (sight: ClusterSight): readonly Finding[] => {
+  const { world, members } = sight
+  if (!members.ok) return []
+  const known = answering(sight)
+  return members.value
+    .filter(
+      member =>
+        !known.some(({ facts }) => facts.nodeID === member.nodeID) &&
+        !world.machines.some(({ spec, status }) => status.nodeID === member.nodeID || member.addresses.includes(spec.address)),
+    )
+    .map(({ hostname, addresses }) =>
+      warning(`${hostname} (${addresses[0] ?? 'no address'}) is a member of the cluster and has no TalosMachine.`, {
+        remedy: 'A controller at work writes one within a minute; where it does not, its log says why.',
+        command: inNamespace(sight, `ichor cluster get ${world.cluster.metadata.name}`),
+      }),
+    )
+}

@@ -1,0 +1,63 @@
+import { identity } from '../preflight.ts'
+import { nodeOf } from '../world.ts'
+import type { ClusterSight, SeenMachine } from './cluster-sight.ts'
+import { answering, silence } from './cluster-sight.ts'
+import { type Look, orFine, plural, unseenFor, warning, wrong } from './look.ts'
+import type { NodeFacts } from '../../ports/kube.ts'
+
+/** Whether the Kubernetes that is talked to is that of these machines, each machine has its Node, and each Node its machine. */
+export const nodes: Look<ClusterSight> = {
+  name: 'nodes',
+  look: sight => {
+    const { world } = sight
+    const found = world.facts.nodes
+    if (!found) return []
+    if (!found.ok) return [unseenFor('The Nodes', found.fault)]
+    const fault = silence(sight)
+    if (fault) return [unseenFor('Which machines the Nodes are', fault)]
+    const known = answering(sight)
+    const pairs = known.map(one => ({ ...one, node: nodeOf(found.value, one.facts.nodename) }))
+    if (isAnother(found.value, pairs))
+      return [
+        wrong(
+          `The Nodes of this Kubernetes (${found.value
+            .slice(0, 3)
+            .map(({ name }) => name)
+            .join(', ')}) are none of the machines of the talosconfig: it is another cluster.`,
+          {
+            remedy: world.cluster.spec.kubeconfigSecretRef
+              ? 'Give a kubeconfig and a talosconfig of the same cluster.'
+              : 'Where Ichor runs in another cluster than the one that it works on, it needs a kubeconfig of that one: --managed-kubeconfig FILE with ichor cluster add.',
+          },
+        ),
+      ]
+    return orFine(
+      [
+        ...pairs.flatMap(({ node, name, facts }) =>
+          node || facts.nodename === ''
+            ? []
+            : [
+                warning(`${name} has no Node: its kubelet has not registered ${facts.nodename}. Operations wait for it.`, {
+                  command: `talosctl -n ${facts.address} service kubelet`,
+                }),
+              ],
+        ),
+        ...identity(world, known, found.value)
+          .filter(({ rule }) => rule === 'UnknownNode')
+          .map(({ message }) => wrong(message)),
+        ...found.value
+          .filter(({ ready }) => !ready)
+          .map(({ name }) => warning(`Node ${name} is not Ready.`, { command: `kubectl describe node ${name}` })),
+      ],
+      `${plural(found.value.length, 'Node')}, each with its machine.`,
+    )
+  },
+}
+
+type Pair = SeenMachine & { readonly node: NodeFacts | undefined }
+
+/** None is there by name, or each that is has booted another time than the machine of its name. */
+const isAnother = (all: readonly NodeFacts[], pairs: readonly Pair[]): boolean => {
+  if (all.length === 0 || pairs.length === 0) return false
+  return pairs.every(({ node, facts }) => !node || (node.bootID !== '' && node.bootID !== facts.bootID))
+}
