@@ -10,7 +10,7 @@ import { NO_FACTS } from '../core/world.ts'
 import type { Clock } from '../ports/clock.ts'
 import type { Connections } from '../ports/connections.ts'
 import type { Fault, Result } from '../ports/fault.ts'
-import { ok } from '../ports/fault.ts'
+import { failed, ok } from '../ports/fault.ts'
 import type { Home, Key } from '../ports/home.ts'
 import type { ClusterMember, Talos } from '../ports/talos.ts'
 import { readLock } from './cluster-lock.ts'
@@ -18,7 +18,6 @@ import { gather } from './observe.ts'
 import { reach } from './reach.ts'
 
 export type Examiner = {
-  readonly home: Home
   readonly connections: Connections
   readonly clock: Clock
   /** How long endpoints may take to answer. */
@@ -38,7 +37,11 @@ type Recorded = Pick<ClusterSight, 'isRegistered' | 'hidden' | 'lock' | 'operati
 }
 
 /** Looks at a cluster as it stands, with the rights of whoever asks. Reads only. The fault where its TalosCluster or its machines cannot be read. */
-export const examineCluster = async (examiner: Examiner, key: Key, beside: Beside = NOTHING_BESIDE): Promise<Result<ClusterSight>> => {
+export const examineCluster = async (
+  examiner: Examiner & { readonly home: Home },
+  key: Key,
+  beside: Beside = NOTHING_BESIDE,
+): Promise<Result<ClusterSight>> => {
   const { home } = examiner
   const cluster = await home.cluster(key)
   if (!cluster.ok) return cluster
@@ -106,7 +109,7 @@ const examined = async (examiner: Examiner, recorded: Recorded, beside: Beside):
     )
   // An answer costs nothing beside one that does not come, so all is asked at once.
   const [gathered, clocks, virtual, serverClock, resolved] = await Promise.all([
-    gather({ ...examiner, timing: world.timing, self: undefined }, world, needsOf(machines)),
+    gather({ connections, clock, home: NOT_ASKED }, world, needsOf(machines)),
     ask((port, address) => port.clockAhead(address)),
     ask((port, address) => port.virtualAddresses(address)),
     kube.ok ? kube.value.clockAhead() : kube,
@@ -119,6 +122,12 @@ const examined = async (examiner: Examiner, recorded: Recorded, beside: Beside):
     access: talos.ok ? ok(accessOf(talos.value)) : talos,
     world: { ...gathered, facts: { ...gathered.facts, machines: ofThemselves(machines, gathered.facts.machines) } },
   }
+}
+
+/** None of the needs is about them. */
+const NOT_ASKED = {
+  texts: () => Promise.resolve(failed('unsupported', 'not asked')),
+  policies: () => Promise.resolve(failed('unsupported', 'not asked')),
 }
 
 const needsOf = (machines: readonly TalosMachine[]): readonly Need[] => [

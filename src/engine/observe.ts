@@ -92,8 +92,10 @@ const withHolder = async (home: Home, operation: TalosOperation, lock: Lease | u
 const controlPlanesFirst = (a: TalosMachine, b: TalosMachine): number =>
   a.spec.role === b.spec.role ? (a.metadata.name < b.metadata.name ? -1 : 1) : a.spec.role === 'controlplane' ? -1 : 1
 
+export type Gatherer = Pick<Observer, 'connections' | 'clock'> & { readonly home: Pick<Home, 'texts' | 'policies'> }
+
 /** The same world with the facts that were asked for. What cannot be read stands there as the fault. */
-export const gather = async (observer: Observer, world: World, needs: readonly Need[]): Promise<World> => {
+export const gather = async (observer: Gatherer, world: World, needs: readonly Need[]): Promise<World> => {
   const [talos, kube] = await Promise.all([observer.connections.talos(world.cluster), observer.connections.kube(world.cluster)])
   let facts = world.facts
   const read = needs.filter(n => !isKnown(facts, n)).map(n => readFacts(n, world, observer.home, talos, kube))
@@ -101,7 +103,13 @@ export const gather = async (observer: Observer, world: World, needs: readonly N
   return { ...world, facts, now: observer.clock.now() }
 }
 
-const readFacts = async (need: Need, world: World, home: Home, talos: Result<Talos>, kube: Result<Kube>): Promise<Partial<Facts>> => {
+const readFacts = async (
+  need: Need,
+  world: World,
+  home: Gatherer['home'],
+  talos: Result<Talos>,
+  kube: Result<Kube>,
+): Promise<Partial<Facts>> => {
   const { machines } = world
   const withMachine = async <T>(name: string, ask: (port: Talos, address: string) => Promise<Result<T>>): Promise<Result<T>> => {
     const machine = machines.find(m => m.metadata.name === name)

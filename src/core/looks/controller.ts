@@ -1,0 +1,79 @@
+import { formatDuration } from '../../api/duration.ts'
+import { CONTROLLER } from '../../api/names.ts'
+import type { DeploymentSight, InstallationSight } from './installation-sight.ts'
+import { fine, type Finding, listed, type Look, seen, warning, wrong } from './look.ts'
+
+/** What a clock may be wrong, and a renewal late, before a leader is taken for dead. */
+const GRACE_MS = 15_000
+
+/** Whether the controller runs, where it is run by a Deployment. */
+export const deployment: Look<InstallationSight> = {
+  name: 'controller',
+  look: sight =>
+    seen('The Deployment of the controller', sight.deployment, found => {
+      if (found) return running(sight, found)
+      if (isLed(sight)) return [fine('It runs without a Deployment.')]
+      return [
+        wrong(`There is no Deployment ${CONTROLLER} in namespace ${sight.namespace}.`, {
+          remedy: 'Install it, or run one yourself (ichor controller); -n chooses another namespace.',
+          command: `ichor install --image IMAGE -n ${sight.namespace}`,
+        }),
+      ]
+    }),
+}
+
+const running = ({ namespace, program }: InstallationSight, { replicas, available, image, pods }: DeploymentSight): readonly Finding[] => {
+  const see = { command: `kubectl -n ${namespace} describe pods -l app.kubernetes.io/name=ichor` }
+  const scale = { command: `kubectl -n ${namespace} scale deployment ${CONTROLLER} --replicas 2` }
+  if (replicas === 0) return [wrong('Its Deployment is scaled to nothing: no operation goes on.', scale)]
+  const found: Finding[] = []
+  const why = pods.ok ? [...new Set(pods.value.filter(({ ready }) => !ready).map(pod => pod.why || `${pod.name} is not ready`))] : []
+  if (available === 0)
+    found.push(wrong(`None of its ${replicas} replicas is available${why.length > 0 ? `: ${why.join('; ')}` : ''}.`, see))
+  else if (available < replicas)
+    found.push(warning(`${available} of its ${replicas} replicas are available${why.length > 0 ? `: ${why.join('; ')}` : ''}.`, see))
+  if (replicas === 1)
+    found.push(warning('It has one replica: while its machine is drained or away, nothing goes on.', { remedy: 'Let two run.', ...scale }))
+  const nodes = pods.ok ? [...new Set(pods.value.filter(({ ready }) => ready).map(({ node }) => node))] : []
+  if (available > 1 && nodes.length === 1)
+    found.push(
+      warning(`All of its replicas run on ${nodes[0]}: they go away together.`, {
+        remedy: 'Let the scheduler place them anew, once there is room on another machine.',
+        command: `kubectl -n ${namespace} rollout restart deployment ${CONTROLLER}`,
+      }),
+    )
+  const version = /:v?(\d+\.\d+\.\d+[^@]*)/.exec(image)?.[1]
+  if (version !== undefined && version !== program)
+    found.push(
+      warning(`It is Ichor ${version}, this program is ${program}.`, {
+        remedy: 'Bring the older of the two up to date.',
+        command: `ichor install --image IMAGE -n ${namespace}`,
+      }),
+    )
+  return found.length > 0 ? found : [fine(`${available} of ${replicas} replicas, on ${listed(nodes)}; ${image}.`)]
+}
+
+/** Whether somebody leads: without a leader no operation advances. */
+export const leader: Look<InstallationSight> = {
+  name: 'leader',
+  look: sight =>
+    seen('The Lease of the leader', sight.lease, lease => {
+      const none = {
+        remedy: 'See why no controller takes the lead: its log, and whether it reaches the API server.',
+        command: `kubectl -n ${sight.namespace} logs deployment/${CONTROLLER}`,
+      }
+      if (!lease) return [wrong(`Nobody has ever led in namespace ${sight.namespace}.`, none)]
+      const idle = serverNow(sight) - lease.renewed
+      if (lease.holder === '') return [wrong(`Nobody leads since ${formatDuration(idle)}: no operation goes on.`, none)]
+      if (!isLed(sight)) return [wrong(`${lease.holder} has not been heard of for ${formatDuration(idle)}, and nobody took over.`, none)]
+      return [fine(`${lease.holder} leads.`)]
+    }),
+}
+
+const isLed = (sight: InstallationSight): boolean => {
+  const lease = sight.lease.ok ? sight.lease.value : undefined
+  return lease !== undefined && lease.holder !== '' && serverNow(sight) - lease.renewed <= lease.lastsMs + GRACE_MS
+}
+
+/** By the API server's clock, which more agree with than with ours. */
+const serverNow = ({ now, serverClock }: InstallationSight): number => now + (serverClock.ok ? serverClock.value : 0)
