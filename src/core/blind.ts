@@ -4,6 +4,7 @@ import { isFinished } from '../api/phases.ts'
 import type { Decision } from './decision.ts'
 import type { Refusal } from './kind.ts'
 import * as ledger from './ledger.ts'
+import { displayName } from './world.ts'
 
 /** Nobody tells of a cluster that is there again, and machines that are half done should not wait for a person then. */
 const LOOK_AGAIN_MS = 60_000
@@ -17,7 +18,7 @@ export const decideBlindly = (operation: TalosOperation, refusal: Refusal, now: 
   if (isFinished(status.phase)) return metadata.finalizers.includes(FINALIZER) ? { do: 'drop-finalizer' } : { do: 'rest' }
   if (spec.cancelled || metadata.deletionTimestamp !== undefined) {
     const open = ledger.openTargets(status)
-    const left = open.length > 0 ? ` ${open.map(t => t.hostname ?? t.name).join(', ')} could not be closed.` : ''
+    const left = open.length > 0 ? ` ${open.map(displayName).join(', ')} could not be closed.` : ''
     return { do: 'record', status: ledger.cancelled(status, now, `Ended without a look at its machines. ${refusal.message}${left}`) }
   }
   // Machines that are open are half done, which is no refusal: it is told as what it is, and goes on when the cluster is there again.
@@ -25,7 +26,7 @@ export const decideBlindly = (operation: TalosOperation, refusal: Refusal, now: 
   if (open.length > 0) {
     if (metadata.annotations[ANNOTATION.retry] === 'true' && !spec.paused) return { do: 'drop-retry', status: undefined }
     if (status.failureReason === 'UnfinishedOperation') return { do: 'rest', forMs: LOOK_AGAIN_MS }
-    const names = open.map(t => t.hostname ?? t.name).join(', ')
+    const names = open.map(displayName).join(', ')
     const message = `${refusal.message} ${names} ${open.length === 1 ? 'is' : 'are'} half done and cannot be looked at. Create it again and resume, and what is open is carried to its end; or cancel.`
     return {
       do: 'record',

@@ -1,8 +1,10 @@
 /** The names, those most like `text` first: what was misspelt is usually among the first. */
 export const nearestFirst = (names: readonly string[], text: string): readonly string[] => {
   const wanted = text.toLowerCase()
-  const far = new Map(names.map(name => [name, distance(name.toLowerCase(), wanted)]))
-  return names.toSorted((a, b) => (far.get(a) ?? 0) - (far.get(b) ?? 0))
+  return names
+    .map(name => ({ name, far: distance(name.toLowerCase(), wanted) }))
+    .toSorted((a, b) => a.far - b.far)
+    .map(({ name }) => name)
 }
 
 /** A remedy for whoever wrote `text`, which is none of `names`: the one that was probably meant, or all that there are. */
@@ -15,12 +17,17 @@ export const nearestAdvice = (names: readonly string[], text: string): string =>
 
 /** How many letters have to be put in, taken out or replaced to make one of the other (Levenshtein). */
 const distance = (a: string, b: string): number => {
-  let row = Array.from({ length: b.length + 1 }, (_, index) => index)
-  for (let i = 1; i <= a.length; i++) {
-    const next = [i]
-    for (let j = 1; j <= b.length; j++)
-      next.push(Math.min((next[j - 1] ?? 0) + 1, (row[j] ?? 0) + 1, (row[j - 1] ?? 0) + (a[i - 1] === b[j - 1] ? 0 : 1)))
-    row = next
+  // Of what was read of `a` so far, to the first letters of `b`: one, two, …
+  let row = Array.from(b, (_, index) => index + 1)
+  let last = b.length
+  for (const [i, letter] of [...a].entries()) {
+    let corner = i
+    last = i + 1
+    row = row.map((above, j) => {
+      last = Math.min(last + 1, above + 1, corner + (letter === b[j] ? 0 : 1))
+      corner = above
+      return last
+    })
   }
-  return row[b.length] ?? 0
+  return last
 }

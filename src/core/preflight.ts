@@ -4,7 +4,7 @@ import type { NodeFacts } from '../ports/kube.ts'
 import type { MachineFacts } from '../ports/talos.ts'
 import type { Refusal } from './kind.ts'
 import type { World } from './world.ts'
-import { machineFacts, nodeOf } from './world.ts'
+import { machineFacts, nodeOf, machineTitle } from './world.ts'
 
 /** Refusals that checks of several kinds give. */
 
@@ -71,7 +71,7 @@ export const unanswered = (world: World, machines: readonly TalosMachine[]): rea
     return [
       refuse(
         'MachineUnreachable',
-        `None of the ${silent.length} machines of ${world.cluster.metadata.name} answers; ${nameIn(first.machine)} (${first.machine.spec.address}): ${sentence(first.fault.message)} Their port 50000 has to be reachable from where Ichor runs, and the talosconfig has to be of this cluster.`,
+        `None of the ${silent.length} machines of ${world.cluster.metadata.name} answers; ${machineTitle(first.machine)} (${first.machine.spec.address}): ${sentence(first.fault.message)} Their port 50000 has to be reachable from where Ichor runs, and the talosconfig has to be of this cluster.`,
       ),
     ]
   }
@@ -80,14 +80,12 @@ export const unanswered = (world: World, machines: readonly TalosMachine[]): rea
     ...silent.map(({ machine, fault }) =>
       refuse(
         'MachineUnreachable',
-        `${nameIn(machine)} (${machine.spec.address}) does not answer: ${sentence(fault.message)} Bring it back first; if it is gone for good, take it out of the cluster and delete its TalosMachine.`,
+        `${machineTitle(machine)} (${machine.spec.address}) does not answer: ${sentence(fault.message)} Bring it back first; if it is gone for good, take it out of the cluster and delete its TalosMachine.`,
         machine.metadata.name,
       ),
     ),
   ]
 }
-
-const nameIn = ({ metadata, status }: TalosMachine): string => status.hostname ?? metadata.name
 
 const ACCESS = ['CredentialRejected', 'PermissionDenied', 'WrongCluster', 'TalosconfigInvalid'] as const
 

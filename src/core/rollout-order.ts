@@ -1,6 +1,7 @@
 import { ANNOTATION, LABEL } from '../api/names.ts'
 import type { LabelSelector } from '../api/talos-operation.ts'
 import type { NodeFacts } from '../ports/kube.ts'
+import { displayName } from './world.ts'
 
 type Marks = { readonly labels: Readonly<Record<string, string>>; readonly annotations: Readonly<Record<string, string>> }
 
@@ -35,7 +36,7 @@ export const rolloutOrder = (candidates: readonly Candidate[], leader?: string):
     orderOf(c) ?? Number.POSITIVE_INFINITY,
   ]
   const order = candidates
-    .toSorted((a, b) => byPlace(place(a), place(b)) || naturally(a.hostname ?? a.name, b.hostname ?? b.name) || naturally(a.name, b.name))
+    .toSorted((a, b) => byPlace(place(a), place(b)) || naturally(displayName(a), displayName(b)) || naturally(a.name, b.name))
     .map(c => c.name)
   return { order, notes: candidates.flatMap(orderNote) }
 }
@@ -59,7 +60,7 @@ const orderNote = (c: Candidate): readonly string[] => {
   return label === undefined || ORDER.test(label)
     ? []
     : [
-        `${c.hostname ?? c.name}: the label ${LABEL.upgradeOrder} is ${JSON.stringify(label)}, which is no whole number; it is read as if it were absent.`,
+        `${displayName(c)}: the label ${LABEL.upgradeOrder} is ${JSON.stringify(label)}, which is no whole number; it is read as if it were absent.`,
       ]
 }
 

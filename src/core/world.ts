@@ -162,41 +162,41 @@ export const lastWordsKey = ({ name, component }: { readonly name: string; reado
   `${name}/${component}`
 export const objectKey = ({ apiVersion, kind, namespace = '', name }: ObjectRef): string => `${apiVersion}/${kind} ${namespace}/${name}`
 
-/** A step forgot to declare a need. That is a fault of ours, not of the world. */
-const undeclared = (what: string): never => {
-  throw new Error(`a question asked for ${what} without declaring it in its needs`)
+/** Throws where a step forgot to declare a need. That is a fault of ours, not of the world. */
+const declared = <T>(fact: T | undefined, ...what: readonly string[]): T => {
+  if (fact === undefined) throw new Error(`a question asked for ${what.join(' ')} without declaring it in its needs`)
+  return fact
 }
 
-export const machineFacts = (world: World, name: string): Result<MachineFacts> =>
-  world.facts.machines[name] ?? undeclared(`machine ${name}`)
-export const nodeFacts = (world: World): Result<readonly NodeFacts[]> => world.facts.nodes ?? undeclared('nodes')
-export const etcdFacts = (world: World): Readonly<Record<string, Result<EtcdView>>> => world.facts.etcd ?? undeclared('etcd')
-export const podFacts = (world: World, node: string): Result<readonly PodFacts[]> => world.facts.pods[node] ?? undeclared(`pods on ${node}`)
+export const machineFacts = (world: World, name: string): Result<MachineFacts> => declared(world.facts.machines[name], 'machine', name)
+export const nodeFacts = (world: World): Result<readonly NodeFacts[]> => declared(world.facts.nodes, 'nodes')
+export const etcdFacts = (world: World): Readonly<Record<string, Result<EtcdView>>> => declared(world.facts.etcd, 'etcd')
+export const podFacts = (world: World, node: string): Result<readonly PodFacts[]> => declared(world.facts.pods[node], 'pods on', node)
 export const volumeFacts = (world: World, node: string): Result<readonly string[]> =>
-  world.facts.volumes[node] ?? undeclared(`volumes of ${node}`)
+  declared(world.facts.volumes[node], 'volumes of', node)
 export const serviceFacts = (world: World, name: string, service: string): Result<ServiceFacts | undefined> =>
-  world.facts.services[serviceKey({ name, service })] ?? undeclared(`service ${service} of ${name}`)
+  declared(world.facts.services[serviceKey({ name, service })], 'service', service, 'of', name)
 export const maintenanceFacts = (world: World, name: string): Result<{ readonly uuid: string }> =>
-  world.facts.maintenance[name] ?? undeclared(`maintenance of ${name}`)
+  declared(world.facts.maintenance[name], 'maintenance of', name)
 export const objectFacts = (world: World, ref: ObjectRef): Result<Readonly<Record<string, unknown>>> =>
-  world.facts.objects[objectKey(ref)] ?? undeclared(`${ref.kind} ${ref.name}`)
+  declared(world.facts.objects[objectKey(ref)], ref.kind, ref.name)
 export const configurationFacts = (world: World, name: string): Result<MachineConfiguration> =>
-  world.facts.configurations[name] ?? undeclared(`configuration of ${name}`)
+  declared(world.facts.configurations[name], 'configuration of', name)
 export const dryRunFacts = (world: World, shown: Shown): Result<DryRun> =>
-  world.facts.dryRuns[dryRunKey(shown)] ?? undeclared(`dry run on ${shown.name}`)
+  declared(world.facts.dryRuns[dryRunKey(shown)], 'dry run on', shown.name)
 export const textsFacts = (world: World, of: { readonly kind: TextSource; readonly name: string }): Result<Texts> =>
-  world.facts.texts[textsKey(of)] ?? undeclared(`${of.kind} ${of.name}`)
+  declared(world.facts.texts[textsKey(of)], of.kind, of.name)
 export const componentFacts = (world: World, name: string): Result<MachineComponents> =>
-  world.facts.components[name] ?? undeclared(`components of ${name}`)
+  declared(world.facts.components[name], 'components of', name)
 export const lastWordsFacts = (world: World, name: string, component: StaticComponent): Result<readonly string[]> =>
-  world.facts.lastWords[lastWordsKey({ name, component })] ?? undeclared(`last words of ${component} on ${name}`)
+  declared(world.facts.lastWords[lastWordsKey({ name, component })], 'last words of', component, 'on', name)
 export const manifestFacts = (world: World, name: string): Result<readonly ManifestChange[]> =>
-  world.facts.manifests[name] ?? undeclared(`manifests of ${name}`)
-export const controlPlaneFacts = (world: World): Result<ControlPlaneFacts> => world.facts.controlPlane ?? undeclared('the control plane')
+  declared(world.facts.manifests[name], 'manifests of', name)
+export const controlPlaneFacts = (world: World): Result<ControlPlaneFacts> => declared(world.facts.controlPlane, 'the control plane')
 export const deprecatedApiFacts = (world: World): Result<readonly DeprecatedApi[]> =>
-  world.facts.deprecatedApis ?? undeclared('deprecated APIs')
-export const policyGaps = (world: World): Result<readonly string[]> => world.facts.policies ?? undeclared('admission policies')
-export const budgetFacts = (world: World): Result<readonly BudgetFacts[]> => world.facts.budgets ?? undeclared('budgets')
+  declared(world.facts.deprecatedApis, 'deprecated APIs')
+export const policyGaps = (world: World): Result<readonly string[]> => declared(world.facts.policies, 'admission policies')
+export const budgetFacts = (world: World): Result<readonly BudgetFacts[]> => declared(world.facts.budgets, 'budgets')
 
 /**
  * The Node of a machine: by the name that Talos registers, and only if it is that machine by boot id or system UUID where both are known. Two Nodes
@@ -206,7 +206,9 @@ export const nodeOf = (nodes: readonly NodeFacts[], nodename: string): NodeFacts
   nodes.find(n => n.name === nodename) ?? nodes.find(n => n.name === nodename.toLowerCase())
 
 /** How people know a machine: its host name where we have seen it. */
-export const displayName = (machine: { readonly name: string; readonly hostname?: string }): string => machine.hostname ?? machine.name
+export const displayName = (machine: { readonly name: string; readonly hostname?: string | undefined }): string =>
+  machine.hostname ?? machine.name
+export const machineTitle = ({ metadata, status }: TalosMachine): string => displayName({ name: metadata.name, hostname: status.hostname })
 
 /** What a machine was, for `before` and `after`. A cordon of this operation is not one that was there before. */
 export const stateOf = (facts: MachineFacts, node: NodeFacts | undefined, operationUid: string): MachineState => ({

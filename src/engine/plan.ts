@@ -5,7 +5,7 @@ import { checksOf, needsOfChecks } from '../core/checks.ts'
 import type { Candidate, Checked, Kind, PlannedMachine, Refusal } from '../core/kind.ts'
 import { stagesOf } from '../core/stages.ts'
 import type { Need, View, World } from '../core/world.ts'
-import { isKnown } from '../core/world.ts'
+import { isKnown, displayName } from '../core/world.ts'
 import type { Role } from '../api/talos-machine.ts'
 import type { Result } from '../ports/fault.ts'
 import { failed, ok } from '../ports/fault.ts'
@@ -62,7 +62,7 @@ export const planOperation = async (
     const opening = skip === undefined ? stage.open(view) : { skip }
     return {
       stage: stage.name,
-      name: candidate.hostname ?? candidate.name,
+      name: displayName(candidate),
       role: candidate.role,
       ...(candidate.node ? { node: candidate.node } : {}),
       ...stage.preview(view),

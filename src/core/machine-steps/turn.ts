@@ -5,7 +5,7 @@ import { openTargets, targetsOf } from '../ledger.ts'
 import type { WorkerState } from '../rollout-order.ts'
 import { allowedUnavailable, countMachines, workerQuota } from '../rollout-order.ts'
 import type { View } from '../world.ts'
-import { nodeFacts } from '../world.ts'
+import { nodeFacts, displayName, machineTitle } from '../world.ts'
 
 const isWorker = (machine: TalosMachine): boolean => machine.spec.role === 'worker'
 const named = ({ metadata, status }: TalosMachine): Pick<WorkerState, 'name' | 'node'> => ({
@@ -17,7 +17,6 @@ const named = ({ metadata, status }: TalosMachine): Pick<WorkerState, 'name' | '
 export const workerTurn = ({ operation, target, world }: View): Verdict => {
   const targets = targetsOf(operation.status)
   const open = openTargets(operation.status)
-  const hostname = (name: string): string => world.machines.find(m => m.metadata.name === name)?.status.hostname ?? name
   const nodes = nodeFacts(world)
   if (!nodes.ok) return wait(`the Kubernetes API does not answer: ${nodes.fault.message}`)
   const closed = new Set(targets.filter(t => t.phase === 'Completed').map(t => t.name))
@@ -41,7 +40,13 @@ export const workerTurn = ({ operation, target, world }: View): Verdict => {
   return quota.mayOpen(target.name)
     ? YES
     : quota.unready.length > 0
-      ? wait(`${quota.unready.map(hostname).join(', ')} not ready, and maxUnavailable allows ${quota.limit}`, 'NodeNotReady')
+      ? wait(
+          `${world.machines
+            .filter(m => quota.unready.includes(m.metadata.name))
+            .map(machineTitle)
+            .join(', ')} not ready, and maxUnavailable allows ${quota.limit}`,
+          'NodeNotReady',
+        )
       : wait(`maxUnavailable allows ${quota.limit}`)
 }
 
@@ -67,7 +72,7 @@ export const fewAtATime = (view: View): Verdict => {
 const afterControlPlanes = ({ operation, target }: View): Verdict | undefined => {
   const targets = targetsOf(operation.status)
   const controlPlane = targets.find(t => t.role === 'controlplane' && (t.phase === 'Running' || t.phase === 'Failed'))
-  if (controlPlane) return wait(`control plane ${controlPlane.hostname ?? controlPlane.name} is not done`)
+  if (controlPlane) return wait(`control plane ${displayName(controlPlane)} is not done`)
   return target.role === 'worker' && targets.some(t => t.role === 'controlplane' && t.phase === 'Pending')
     ? wait('control planes go first')
     : undefined

@@ -11,7 +11,7 @@ import type { Known } from '../../core/preflight.ts'
 import { identity, knownOf, nodesRefusal, once, overridable, refuse, unanswered, unregistered } from '../../core/preflight.ts'
 import { compareVersions, parseVersion, versionSpan } from '../../core/versions.ts'
 import type { Need, World } from '../../core/world.ts'
-import { dryRunFacts, isKnown, machineFacts, nodeFacts } from '../../core/world.ts'
+import { dryRunFacts, isKnown, machineFacts, nodeFacts, machineTitle } from '../../core/world.ts'
 import { isTrap, patchesOf, saidByMachine, textNeeds } from './patches.ts'
 import { restartGate } from './reboot.ts'
 import { specOf } from './spec.ts'
@@ -235,7 +235,6 @@ const notes = (operation: TalosOperation, world: World, wishes: readonly Wished[
   if (!mayShow(operation, world) && made.some(({ wish }) => !isNothing(operation, wish)))
     list.push('Whether the machines take the configuration is asked when the lock is free, before the first of them is given it.')
   const held = world.machines.filter(m => isSelected(operation, m) && heldBecause(world, m) !== undefined)
-  if (held.length > 0)
-    list.push(`Held, so their configurations stay as they are: ${held.map(m => m.status.hostname ?? m.metadata.name).join(', ')}.`)
+  if (held.length > 0) list.push(`Held, so their configurations stay as they are: ${held.map(machineTitle).join(', ')}.`)
   return list
 }

@@ -9,7 +9,7 @@ import { identity, knownOf, nodesRefusal, once, overridable, refuse, unanswered,
 import { minorSteps, parseTarget, parseVersion, versionSpan } from '../../core/versions.ts'
 import type { Version } from '../../core/versions.ts'
 import type { Need, World } from '../../core/world.ts'
-import { componentFacts, controlPlaneFacts, manifestFacts, nodeFacts, nodeOf } from '../../core/world.ts'
+import { componentFacts, controlPlaneFacts, manifestFacts, nodeFacts, nodeOf, machineTitle } from '../../core/world.ts'
 import type { ManifestChange } from '../../ports/control-plane.ts'
 import type { NodeFacts } from '../../ports/kube.ts'
 import { leftoversOf, manifestsNeed, pruneNote, refusedText, some } from './manifests.ts'
@@ -88,7 +88,7 @@ const selection = ({ spec }: TalosOperation): readonly Refusal[] =>
 const holds = (world: World): readonly Refusal[] =>
   controlPlanesOf(world).flatMap(machine => {
     const held = heldBecause(world, machine)
-    const name = machine.status.hostname ?? machine.metadata.name
+    const name = machineTitle(machine)
     return held === undefined
       ? []
       : [refuse('HeldControlPlane', `${name} is ${held}. A control plane cannot be left out; release it first.`, machine.metadata.name)]
@@ -194,8 +194,7 @@ const notes = (
       'No snapshot storage is configured for this cluster, so no etcd snapshot is taken first; `talosctl etcd snapshot` takes one. A minor cannot be taken back.',
     )
   const held = inOrder(world, world.machines).filter(m => m.spec.role === 'worker' && heldBecause(world, m) !== undefined)
-  if (held.length > 0)
-    list.push(`Held, so their kubelets stay as they are: ${held.map(m => m.status.hostname ?? m.metadata.name).join(', ')}.`)
+  if (held.length > 0) list.push(`Held, so their kubelets stay as they are: ${held.map(machineTitle).join(', ')}.`)
   return [...list, ...proxyNotes(world), ...manifestNotes(operation, world)]
 }
 

@@ -9,7 +9,7 @@ import { heldBecause, inOrder } from '../../core/machine-steps/order.ts'
 import { addressOf, candidateOf, controlPlanesOf } from '../../core/machine-steps/target.ts'
 import { finalOf, parseVersion } from '../../core/versions.ts'
 import type { Need, View, World } from '../../core/world.ts'
-import { controlPlaneFacts, displayName, manifestFacts, nodeFacts } from '../../core/world.ts'
+import { controlPlaneFacts, displayName, manifestFacts, nodeFacts, machineTitle } from '../../core/world.ts'
 import type { ManifestChange, RolloutFacts } from '../../ports/control-plane.ts'
 import type { Result } from '../../ports/fault.ts'
 import { STATIC_COMPONENTS, componentsNeed, componentsOf, controlPlaneToOpen, isThere, podsOf, specOf } from './view.ts'
@@ -169,9 +169,9 @@ const leftBehind = ({ operation, world }: View): readonly string[] | undefined =
   if (!nodes.ok) return undefined
   const left: string[] = []
   const served = podsOf(world, 'kube-apiserver')
-  for (const { metadata, status } of controlPlanesOf(world))
-    if (served.ok && !served.value.some(p => p.node === status.nodeName))
-      left.push(`${status.hostname ?? metadata.name} shows no kube-apiserver`)
+  for (const machine of controlPlanesOf(world))
+    if (served.ok && !served.value.some(p => p.node === machine.status.nodeName))
+      left.push(`${machineTitle(machine)} shows no kube-apiserver`)
   for (const component of STATIC_COMPONENTS) {
     const pods = podsOf(world, component)
     if (!pods.ok) return undefined

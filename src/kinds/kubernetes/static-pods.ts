@@ -16,7 +16,7 @@ import {
 } from '../../core/machine-steps/static-pods.ts'
 import { addressOf, controlPlanesOf, nodeNameOf } from '../../core/machine-steps/target.ts'
 import type { View } from '../../core/world.ts'
-import { controlPlaneFacts, displayName, isKnown, lastWordsFacts } from '../../core/world.ts'
+import { controlPlaneFacts, displayName, isKnown, lastWordsFacts, machineTitle } from '../../core/world.ts'
 import type { StaticComponent, Waiting } from '../../ports/components.ts'
 import { imageToSet, setImage } from './set-image.ts'
 import {
@@ -128,7 +128,7 @@ const othersRun = (view: View, component: StaticComponent): Verdict => {
   for (const machine of controlPlanesOf(view.world)) {
     const { name } = machine.metadata
     const pod = pods.value.find(p => p.node === machine.status.nodeName)
-    const hostname = machine.status.hostname ?? name
+    const hostname = machineTitle(machine)
     if (name === view.target.name) continue
     if (!pod?.ready) return wait(`${component} on ${hostname} is not Ready`, 'StaticPodTimeout')
     if (serves(view.world, pod, hostname) === false) return wait(`${component} on ${hostname} does not serve yet`, 'StaticPodTimeout')

@@ -10,7 +10,7 @@ import { heldBecause, inOrder } from '../../core/machine-steps/order.ts'
 import { candidateOf, chosen, controlPlanesOf, machineOf } from '../../core/machine-steps/target.ts'
 import { versionOrder } from '../../core/versions.ts'
 import type { Need, View, World } from '../../core/world.ts'
-import { componentFacts, controlPlaneFacts, displayName } from '../../core/world.ts'
+import { componentFacts, controlPlaneFacts, displayName, machineTitle } from '../../core/world.ts'
 import type { MachineComponents, StaticComponent } from '../../ports/components.ts'
 import type { ControlPlanePod } from '../../ports/control-plane.ts'
 import type { Result } from '../../ports/fault.ts'
@@ -54,7 +54,7 @@ export const apiServersAreThere = ({ operation, world }: View): Verdict => {
   const pods = podsOf(world, 'kube-apiserver')
   if (!pods.ok) return wait(`the Kubernetes API does not answer: ${pods.fault.message}`)
   for (const machine of controlPlanesOf(world)) {
-    const name = displayName({ name: machine.metadata.name, ...(machine.status.hostname ? { hostname: machine.status.hostname } : {}) })
+    const name = machineTitle(machine)
     const pod = pods.value.find(p => p.node === machine.status.nodeName)
     const runs = pod && imageVersion(pod.image)
     if (runs === undefined) return wait(`no kube-apiserver of ${name} is in sight`, 'VersionMismatch')

@@ -8,7 +8,7 @@ import type { Known } from '../../core/preflight.ts'
 import { impostors, knownOf, nodesRefusal, once, overridable, refuse, unanswered, unregistered } from '../../core/preflight.ts'
 import { compareVersions, parseVersion, versionSpan } from '../../core/versions.ts'
 import type { Need, World } from '../../core/world.ts'
-import { displayName, nodeFacts, nodeOf, serviceFacts } from '../../core/world.ts'
+import { displayName, nodeFacts, nodeOf, serviceFacts, machineTitle } from '../../core/world.ts'
 import { removalGate } from './reset.ts'
 import type { Action } from './spec.ts'
 import { meant, restartGate, specOf } from './view.ts'
@@ -62,11 +62,8 @@ const unclear = (operation: TalosOperation, world: World, machines: readonly Tal
   const cluster = world.cluster.metadata.name
   return machines.length > 1
     ? refuse('MachineAmbiguous', `${machine} is the host name of ${machines.map(m => m.metadata.name).join(' and ')}. Name one of these.`)
-    : refuse('UnknownMachine', `Cluster ${cluster} has no machine ${machine} (it has: ${world.machines.map(nameOf).join(', ')}).`)
+    : refuse('UnknownMachine', `Cluster ${cluster} has no machine ${machine} (it has: ${world.machines.map(machineTitle).join(', ')}).`)
 }
-
-const nameOf = ({ metadata, status }: TalosMachine): string =>
-  displayName({ name: metadata.name, ...(status.hostname ? { hostname: status.hostname } : {}) })
 
 const platform = (operation: TalosOperation, { facts, name, machine }: Known): readonly Refusal[] => {
   if (facts.platform !== 'container') return []
