@@ -10,6 +10,7 @@ import {
   rebootsOnce,
   workersStay,
 } from './acts.ts'
+import { actionIsObserved } from './actions.ts'
 import {
   controlPlanesFirst,
   etcdIsWhole,
@@ -68,6 +69,7 @@ export const checkers: readonly Checker[] = [
   cordonsReturn,
   closedWhenBack,
   doneIsDone,
+  actionIsObserved,
   everyWaitHasWords,
   sizesAreBounded,
   stoppedIsStill,

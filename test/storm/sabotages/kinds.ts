@@ -110,6 +110,14 @@ export const kinds: readonly Sabotage[] = [
     spec: { kind: 'talos', talos: { version: 'v1.13.9', snapshot: 'required' } },
   },
   {
+    name: 'take-an-ok-for-off',
+    file: 'src/kinds/node/power.ts',
+    find: `  if (asked && facts.value.bootID !== view.target.before?.bootID) return YES`,
+    replace: `  if (asked) return YES`,
+    caughtBy: 'action-is-observed',
+    spec: { kind: 'node', node: { machine: 'wk-2', action: 'shutdown' } },
+  },
+  {
     name: 'say-nothing-of-the-snapshot',
     file: 'src/kinds/node/checks.ts',
     find: `so no etcd snapshot is taken first; \`talosctl etcd snapshot\` takes one.`,

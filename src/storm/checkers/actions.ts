@@ -1,0 +1,68 @@
+import type { Target } from '../../api/talos-operation.ts'
+import { answers } from '../../world/machine.ts'
+import type { Machine } from '../../world/machine.ts'
+import type { Checker } from '../checker.ts'
+import type { Scene } from '../scene.ts'
+
+/** Kind `node`: what was asked of a machine has come to pass when its operation says so, by its own doing or by anybody else's. */
+
+/** What somebody did to a machine in the last minutes is not to be laid at its door. */
+const LATELY_MS = 600_000
+/** What is relied on when a decision is written is so old at most. */
+const LOOK_MS = 40_000
+
+type Question = {
+  readonly scene: Scene
+  readonly machine: Machine
+  readonly target: Target
+  /** When the machine was opened. */
+  readonly since: number
+}
+
+const happened = ({ scene, machine, since }: Question, what: string): boolean =>
+  scene.world.journal.of(what, machine.name).some(({ at }) => at >= since - LOOK_MS)
+
+/** What is wrong with an end that was told; undefined where nothing is. */
+const OBJECTIONS: Readonly<Record<string, (asked: Question) => string | undefined>> = {
+  shutdown: ({ machine, target }) =>
+    answers(machine) && machine.bootID === target.before?.bootID ? 'answers, in the boot in which it was opened' : undefined,
+  reset: ({ machine }) => (machine.config === '' ? undefined : 'has the configuration that it had'),
+  'restart-service': ({ scene, machine, since }) => {
+    const { service = 'kubelet' } = (scene.stage.plan.operations[0]?.spec['node'] ?? {}) as { service?: string }
+    const starts = machine.services.get(service)?.events.filter(({ state }) => state === 'Running') ?? []
+    return starts.some(({ at }) => at >= since - LOOK_MS) ? undefined : `has not started ${service} since`
+  },
+  'etcd-defrag': asked => {
+    const { dbSize = 0, dbSizeInUse = 0 } = asked.scene.world.etcd.memberOf(asked.machine) ?? {}
+    return dbSizeInUse >= dbSize / 2 || happened(asked, 'etcd-defragmented') ? undefined : 'has a database of which most is free'
+  },
+  'forfeit-leadership': asked => {
+    const { world } = asked.scene
+    const leads = world.etcd.leader() === world.etcd.memberOf(asked.machine)?.id
+    const others = world.machines.filter(m => m !== asked.machine)
+    return leads && !others.some(machine => happened({ ...asked, machine }, 'leader')) ? 'leads etcd as before' : undefined
+  },
+}
+
+export const actionIsObserved: Checker = {
+  name: 'action-is-observed',
+  rule: 'I6',
+  kinds: ['node'],
+  post: (scene, object) => {
+    const openedAt = new Map<string, number>()
+    scene.onOperation(({ before, after, isByHand }) => {
+      if (after?.spec.kind !== 'node' || isByHand) return
+      const { action } = after.spec['node'] as { action: string }
+      for (const target of after.status.machines ?? []) {
+        const was = before?.status.machines?.find(t => t.name === target.name)?.phase
+        const key = `${after.metadata.uid} ${target.name}`
+        if (target.phase === 'Running' && was === 'Pending') openedAt.set(key, scene.now())
+        const machine = scene.machineOf(target)
+        if (target.phase !== 'Completed' || was !== 'Running' || !machine || scene.stage.touchedAt(machine) > scene.now() - LATELY_MS)
+          continue
+        const wrong = OBJECTIONS[action]?.({ scene, machine, target, since: openedAt.get(key) ?? scene.now() })
+        if (wrong !== undefined) object(`${action} is done, and ${machine.name} ${wrong}`)
+      }
+    })
+  },
+}
