@@ -46,7 +46,7 @@ const drawShape = (random: Random, wish: Wish, journey: (typeof JOURNEYS)[number
   const sizes = journey.talos < 'v1.13' ? [1, 3, 3, 3, 3, 3, 4, 5] : [1, 2, 3, 3, 3, 3, 4, 5]
   const controlPlanes = wish.controlPlanes ?? random.pick(sizes)
   const workers = wish.workers ?? random.between(controlPlanes === 1 ? 0 : 1, 3)
-  return {
+  const bare = {
     controlPlanes,
     workers,
     talos: journey.talos,
@@ -55,9 +55,12 @@ const drawShape = (random: Random, wish: Wish, journey: (typeof JOURNEYS)[number
     homeOutside: random.chance(0.3),
     replicas: random.pick([1, 1, 2, 3]),
     workloads: drawWorkloads(random, workers),
-    ...(random.chance(0.4) ? { setting: drawSetting(random, { controlPlanes, workers }) } : {}),
   }
+  return random.chance(0.5) ? { ...bare, setting: drawSetting(random, bare, journey.to) } : bare
 }
+
+/** They come in so many sorts that few of each do not show much. */
+const MANY: readonly Family[] = ['people', 'answers']
 
 /** A run, drawn wholly from its seed. The numbers come from a generator apart from the world's. */
 export const drawPlan = (wish: Wish): Plan => {
@@ -76,7 +79,7 @@ export const drawPlan = (wish: Wish): Plan => {
   const strikes = chosen.flatMap(family =>
     family === 'gitops'
       ? [troubles[family].draw(prospect)]
-      : Array.from({ length: random.between(1, family === 'people' ? 8 : 4) }, () => troubles[family].draw(prospect)),
+      : Array.from({ length: random.between(1, MANY.includes(family) ? 8 : 4) }, () => troubles[family].draw(prospect)),
   )
   return {
     seed: wish.seed,

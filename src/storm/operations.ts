@@ -47,7 +47,10 @@ const envelope = (random: Random, shape: Shape): Readonly<Record<string, unknown
 
 /** Versions that nobody should be brought to from there, or need not. */
 const strangeVersion = (random: Random, { talos }: Shape): string =>
-  random.pick([talos, 'v1.13.2', 'v1.12.9', 'v1.11.6', 'v1.9.6', 'v1.14.0', 'v1.19.3', 'v1.13.99', 'v2.0.0'])
+  random.pick([talos, 'v1.13.2', 'v1.12.9', 'v1.11.6', 'v1.9.6', 'v1.14.0', 'v1.19.3', 'v1.13.99', 'v2.0.0', TOO_LARGE])
+
+/** The schema takes it, and no program does. */
+const TOO_LARGE = 'v1.99999999999999999999.0'
 
 const strangeImage = (random: Random, to: string): string =>
   random.pick([
@@ -68,6 +71,22 @@ const strangeImage = (random: Random, to: string): string =>
     `[fd00::1]:5000/installer:${to}`,
     `installer:${to}`,
     'a@b@c',
+    ' ',
+    `registry.example.com/own/installer:${to}@`,
+    `localhost/installer:${to}`,
+    `re_gistry.example:x/installer:${to}`,
+    `registry.example.com/own//installer:${to}`,
+    `registry.example.com/own/installer:-${to}`,
+    'registry.example.com/own/installer@sha256:1',
+    `ghcr.io/siderolabs/installer@sha256:${'d'.repeat(64)}`,
+    `ghcr.io/siderolabs/installer:${to}-own`,
+    `ghcr.io/siderolabs/metal-installer:${to}`,
+    `factory.talos.dev/metal-installer/${SCHEMATIC.toUpperCase()}:${to}`,
+    `factory.talos.dev/metal-installer/abc:${to}`,
+    `factory.talos.dev/installer/${SCHEMATIC}:${to}`,
+    `factory.talos.dev/installer-secureboot/${SCHEMATIC}:${to}`,
+    `factory.talos.dev/metal-installer/${SCHEMATIC}:latest`,
+    `other.example/metal-installer/${SCHEMATIC}:${to}`,
   ])
 
 const drawTalos: Draw = (random, shape, to) => {
@@ -99,7 +118,7 @@ const drawNode: Draw = (random, shape) => {
       action,
       ...(action === 'reboot' && random.chance(0.4) ? { mode: random.pick(['powercycle', 'force', 'default']) } : {}),
       ...(action === 'restart-service' ? { service: isOdd ? random.pick(['kubelet', 'ext-tool', 'ext-nothing']) : 'kubelet' } : {}),
-      ...(action === 'reset' ? { rebootAfter: random.chance(0.5), wipe: random.pick(['state', 'disk']) } : {}),
+      ...(action === 'reset' && random.chance(0.8) ? { rebootAfter: random.chance(0.5), wipe: random.pick(['state', 'disk']) } : {}),
     },
   }
 }
@@ -109,8 +128,17 @@ const drawKubernetes: Draw = (random, shape) => {
   const [, minor = '', patch = ''] = /^v1\.(\d+)\.(\d+)$/.exec(shape.kubernetes) ?? []
   const isOdd = random.chance(0.4)
   const next = `v1.${minor}.${Number(patch) + 1}`
-  const version = isOdd ? random.pick([next, `v1.${Number(minor) + 1}.0`, `v1.${Number(minor) - 1}.9`, shape.kubernetes]) : next
-  const kubernetes = { version, drain: random.pick(['never', 'minor', 'always']) }
+  const others = [
+    `v1.${Number(minor) + 1}.0`,
+    `v1.${Number(minor) - 1}.9`,
+    `v1.${minor}.0`,
+    `v1.${Number(minor) + 2}.0`,
+    `v1.${Number(minor) + 5}.0`,
+    'v2.0.0',
+    TOO_LARGE,
+  ]
+  const version = isOdd ? random.pick([next, next, shape.kubernetes, ...others]) : next
+  const kubernetes = { version, drain: random.pick(['never', 'minor', 'always']), ...(random.chance(0.3) ? { prune: true } : {}) }
   return { kind: 'kubernetes', ...envelope(random, shape), ...(isOdd ? seldom(random) : {}), kubernetes }
 }
 

@@ -26,6 +26,7 @@ export const FAMILIES = [
   'gates',
   'status',
   'etcd-says',
+  'answers',
 ] as const
 export type Family = (typeof FAMILIES)[number]
 

@@ -166,7 +166,10 @@ export const watchScene = (stage: Stage): Scene => {
   })
 
   const machineOf = (target: Target): Machine | undefined =>
-    world.machines.find(m => m.hostname === target.hostname || m.name === target.node || m.addresses.includes(target.address ?? '-'))
+    // Two may call themselves the same.
+    world.machines.find(m => m.name === target.node) ??
+    world.machines.find(m => m.addresses.includes(target.address ?? '-')) ??
+    world.machines.find(m => m.hostname === target.hostname)
   const targetOf = (operation: TalosOperation, machine: Machine): Target | undefined =>
     operation.status.machines?.find(t => machineOf(t) === machine)
 

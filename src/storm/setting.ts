@@ -5,6 +5,7 @@ import { ICHOR } from '../world/ports/home.ts'
 import { startService } from '../world/services.ts'
 import type { Random } from '../world/random.ts'
 import { drawGates, setUpStorage } from './gates.ts'
+import { type Oddities, drawOddities, oddWorld, setUpOddities } from './oddities.ts'
 import type { Shape } from './plan.ts'
 import type { Story } from './story.ts'
 
@@ -45,6 +46,7 @@ export type Setting = {
   readonly capitals?: boolean
   /** The deployment of a storage system with a budget of its own. */
   readonly storage?: boolean
+  readonly oddities?: Oddities
 }
 
 /** What the machines run where they have extensions, and what they may be brought to. */
@@ -61,7 +63,8 @@ const drawMark = (random: Random, machines: number): Mark => {
 }
 
 /** Most clusters have nothing of it. */
-export const drawSetting = (random: Random, { controlPlanes, workers }: Pick<Shape, 'controlPlanes' | 'workers'>): Setting => {
+export const drawSetting = (random: Random, shape: Omit<Shape, 'setting'>, to: string): Setting => {
+  const { controlPlanes, workers, talos, kubernetes } = shape
   const machines = controlPlanes + workers
   const windows: readonly (readonly MaintenanceWindow[])[] = [
     [{ schedule: '30 8 * * *', duration: '2h', timeZone: 'UTC' }],
@@ -96,6 +99,16 @@ export const drawSetting = (random: Random, { controlPlanes, workers }: Pick<Sha
             { version: '1.15.6' },
             { version: '1.18.2', config: { 'kube-proxy-replacement': 'true', 'enable-bpf-masquerade': 'true' } },
             { version: '1.17.1', config: { 'kube-proxy-replacement': 'false' } },
+            {
+              version: '1.19.1',
+              config: { 'kube-proxy-replacement': 'strict', 'enable-bpf-masquerade': 'true', 'routing-mode': 'native' },
+            },
+            {
+              version: '1.20.0',
+              config: { 'kube-proxy-replacement': 'true', 'enable-host-legacy-routing': 'true', 'default-lb-service-ipam': 'none' },
+            },
+            { version: '1.20.2', config: { 'enable-l2-announcements': 'true', 'enable-gateway-api': 'true', 'enable-ipv6': 'true' } },
+            { version: '1.19.8' },
             { version: 'dev' },
           ]),
         }
@@ -122,14 +135,15 @@ export const drawSetting = (random: Random, { controlPlanes, workers }: Pick<Sha
     ...(workers > 0 && random.chance(0.2) ? { ownPod: controlPlanes + random.between(0, workers - 1) } : {}),
     ...(random.chance(0.1) ? { capitals: true } : {}),
     ...(random.chance(0.25) ? { gates: drawGates(random) } : {}),
+    ...(random.chance(0.4) ? { oddities: drawOddities(random, { machines, controlPlanes, kubernetes, talos, to }) } : {}),
   }
 }
 
 export const OWN_POD = { namespace: 'ichor-system', pod: 'ichor' }
 
 /** What has to be there before the world begins. */
-export const worldOf = (setting: Setting, { controlPlanes }: Pick<Shape, 'controlPlanes'>) => {
-  const { extensions, windows, gates, factory, cilium, storage, platform, quota, ownPod, capitals } = setting
+export const worldOf = (setting: Setting, { controlPlanes, talos }: Pick<Shape, 'controlPlanes' | 'talos'>) => {
+  const { extensions, windows, gates, factory, cilium, storage, platform, quota, ownPod, capitals, oddities } = setting
   const name = (index: number): string => (index < controlPlanes ? `cp-${index + 1}` : `wk-${index - controlPlanes + 1}`)
   return {
     ...(extensions ? { schematic: SCHEMATIC, extensions } : {}),
@@ -137,6 +151,7 @@ export const worldOf = (setting: Setting, { controlPlanes }: Pick<Shape, 'contro
     ...(platform ? { platform } : {}),
     ...(quota ? { etcdQuotaBytes: quota } : {}),
     ...(capitals ? { hostnames: (index: number) => name(index).toUpperCase() } : {}),
+    ...(oddities ? oddWorld(oddities, { controlPlanes, talos }) : {}),
     ...(ownPod === undefined ? {} : { self: { ...OWN_POD, node: name(ownPod) } }),
     cluster: {
       ...(windows ? { maintenanceWindows: [...windows] } : {}),
@@ -153,10 +168,12 @@ export const worldOf = (setting: Setting, { controlPlanes }: Pick<Shape, 'contro
 }
 
 /** What is written once the machines are known. */
-export const setUp = ({ world }: Story, { marks = [], gates, image, bloated, twoBudgets, service }: Setting): void => {
+export const setUp = ({ world }: Story, setting: Setting): void => {
+  const { marks = [], gates, image, bloated, twoBudgets, service, oddities } = setting
   const { store, registry } = world
   registry.addSchematic(OTHER_SCHEMATIC, ['iscsi-tools', 'util-linux-tools'])
   if (gates) setUpStorage(world)
+  if (oddities) setUpOddities(world, oddities)
   const objectOf = (index: number) => {
     const [address] = world.machine(index).addresses
     return store.list(ICHOR.machines).items.find(m => (m['spec'] as { address?: string }).address === address)

@@ -91,7 +91,7 @@ export const playPlan = async (plan: Plan, options: StormOptions = {}): Promise<
     return found.length === world.machines.length && found.every(m => m['status'] !== undefined)
   }
   await story.until('the machines are known', () => known() || isOver(), 10 * MINUTE)
-  setUp(story, setting)
+  stage.byHand(undefined, () => setUp(story, setting))
   if (plan.kind === 'config') setUpSources(world)
   // Its pod is evicted, and so its process ends; another comes up elsewhere.
   world.journal.onEntry(({ what, detail }) => {

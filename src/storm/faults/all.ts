@@ -1,6 +1,7 @@
 import type { Family, Trouble } from '../plan.ts'
 import type { Stage } from '../stage.ts'
 import { access } from './access.ts'
+import { answers } from './answers.ts'
 import { configuration } from './configuration.ts'
 import { etcdSays } from './etcd-says.ts'
 import { gates } from './gates.ts'
@@ -33,4 +34,5 @@ export const troubles: Readonly<Record<Family, Trouble<Stage>>> = {
   gates,
   status,
   'etcd-says': etcdSays,
+  answers,
 }
