@@ -20,7 +20,7 @@ const distance = (a: string, b: string): number => {
   // Of what was read of `a` so far, to the first letters of `b`: one, two, …
   let row = Array.from(b, (_, index) => index + 1)
   let last = b.length
-  for (const [i, letter] of [...a].entries()) {
+  for (const [i, letter] of a.split('').entries()) {
     let corner = i
     last = i + 1
     row = row.map((above, j) => {

@@ -32,8 +32,6 @@ const accepts = ({ spec }: Asked, what: string): boolean => spec.acknowledge?.in
 const isContainer: Explains = ({ setting }) => setting.platform === 'container'
 const hasCilium: Explains = ({ setting }) => setting.cilium !== undefined
 const odd = ({ setting }: Asked): Oddities => setting.oddities ?? {}
-/** It runs some other release than all others, or its configuration was written long ago. */
-const isMixed: Explains = asked => odd(asked).release !== undefined
 const namesImage: Explains = ({ talos, setting }) => talos.image !== undefined || setting.image !== undefined
 const namesSchematic: Explains = ({ talos, setting }) => talos.schematic !== undefined || setting.extensions !== undefined
 /** etcd has more than it may have. */
