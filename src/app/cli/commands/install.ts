@@ -74,7 +74,6 @@ const installAll = async (session: Session, options: Options): Promise<void> => 
   const timeoutMs = timeoutOf(options.timeout)!
   await mustHavePolicies(session, options)
   const types = await outside.crds()
-  const moves = await plannedMoves(session, types)
   const rest = (
     await outside.installed({
       namespace,
@@ -86,17 +85,22 @@ const installAll = async (session: Session, options: Options): Promise<void> => 
       ...(options.talosCluster === undefined ? {} : { talosCluster: options.talosCluster }),
     })
   ).map(object => ({ type: typeOf(object as never), object }))
-  const found = await lookAt(session, rest)
+  const space = { type: NAMESPACE, object: namespaceObject(namespace) }
+  const all = [space, ...types.map(object => ({ type: CRD, object })), ...rest]
+  const { found, unseen } = await lookAt(session, all)
+  // Who may not look may not write either, mostly: both are told at once.
+  if (unseen.length > 0) await mustBeTaken(session, all, unseen)
   mustBeOurs(session, found)
-  const space = await session.api.get(NAMESPACE, undefined, namespace)
-  await mustBeTaken(session, [...judgedNow(types, moves), ...rest], space.ok)
+  const isNew = found.some(({ type, now }) => type === NAMESPACE && !now)
+  const moves = await plannedMoves(session, types)
+  await mustBeTaken(session, [...(isNew ? [space] : []), ...judgedNow(types, moves), ...rest])
   if (options.dryRun) {
     tellMoves(session, moves)
-    for (const { type, wanted, now } of found)
+    for (const { type, wanted, now } of found.filter(({ type }) => type !== NAMESPACE && type !== CRD))
       terminal.out(`${nameOf(type, wanted)} ${now ? 'would be brought up to date' : 'would be created'}`)
     return terminal.out('Nothing was written.')
   }
-  if (!space.ok) await write(session, NAMESPACE, namespaceObject(namespace))
+  if (isNew) await write(session, NAMESPACE, space.object)
   await installCrds(session, {})
   for (const { type, object } of rest) await write(session, type, object)
   if (options.wait && options.controller) await available(session, timeoutMs)
@@ -115,27 +119,37 @@ const mustHavePolicies = async (session: Session, { policies }: Options): Promis
 
 type Writing = { readonly type: Resource; readonly object: KubeObject }
 
-const lookAt = (session: Session, all: readonly Writing[]): Promise<readonly Found[]> =>
-  Promise.all(
-    all.map(async ({ type, object }) => {
+/** What is there, and what the API server does not let us see. */
+const lookAt = async (
+  session: Session,
+  all: readonly Writing[],
+): Promise<{ readonly found: readonly Found[]; readonly unseen: readonly Refusal[] }> => {
+  const unseen: Refusal[] = []
+  const found = await Promise.all(
+    all.map(async ({ type, object }): Promise<Found> => {
       const { name, namespace } = object.metadata
       const now = await session.api.get(type, namespace, name)
-      if (!now.ok && now.fault.kind !== 'notFound' && now.fault.kind !== 'unsupported')
+      if (!now.ok && now.fault.kind === 'forbidden') unseen.push([nameOf(type, object), now.fault.sentence ?? now.fault.message])
+      else if (!now.ok && now.fault.kind !== 'notFound' && now.fault.kind !== 'unsupported')
         must(session, now, `look whether ${nameOf(type, object)} exists`)
       return { wanted: object, type, now: now.ok ? now.value : undefined }
     }),
   )
+  return { found, unseen }
+}
 
 /** Nothing that somebody else wrote is written over: not a namesake, not a Helm release, not an installation in another namespace. */
 const mustBeOurs = ({ namespace, outside }: Session, found: readonly Found[]): void => {
-  const foreign = found.filter(({ now }) => now && !isOurs(now.metadata.labels))
+  // Of a namespace and of types it is not asked whose they are: they may be there before, and stay.
+  const whose = found.filter(({ type }) => type !== NAMESPACE && type !== CRD)
+  const foreign = whose.filter(({ now }) => now && !isOurs(now.metadata.labels))
   if (foreign.length > 0)
     throw new Stop(
       'refused',
       'objects of these names exist and are not of Ichor; nothing was installed',
       foreign.map(({ type, wanted }) => nameOf(type, wanted)),
     )
-  const labels = found.flatMap(({ now }) => (now?.metadata.labels ? [now] : []))
+  const labels = whose.flatMap(({ now }) => (now?.metadata.labels ? [now] : []))
   const byHelm = labels.find(now => now.metadata.labels?.[MANAGED_BY] === 'Helm')?.metadata
   if (byHelm)
     throw new Stop(
@@ -154,24 +168,35 @@ const mustBeOurs = ({ namespace, outside }: Session, found: readonly Found[]): v
     )
 }
 
+/** The name of an object, and why it is not taken. */
+type Refusal = readonly [name: string, why: string]
+
 /** Everything is judged by the API server before anything is written: rights, and the objects themselves. All that it says is told at once. */
-const mustBeTaken = async (session: Session, all: readonly Writing[], hasNamespace: boolean): Promise<void> => {
+const mustBeTaken = async (session: Session, all: readonly Writing[], unseen: readonly Refusal[] = []): Promise<void> => {
   const { api, namespace } = session
   const said = await Promise.all(
-    [...(hasNamespace ? [] : [{ type: NAMESPACE, object: namespaceObject(namespace) }]), ...all].map(async ({ type, object }) => {
+    all.map(async ({ type, object }): Promise<Refusal | undefined> => {
       const { name, namespace: place } = object.metadata
       const judged = await api.apply(type, place, name, object, { dryRun: true })
       if (judged.ok) return undefined
       const hasNoTalos = judged.fault.kind === 'unsupported' && type.group === TALOS_ACCOUNT.group
       // What lies in a namespace, or is of a type, that is only about to be written cannot be judged yet.
       if (!hasNoTalos && (judged.fault.kind === 'notFound' || judged.fault.kind === 'unsupported')) return undefined
-      return hasNoTalos
-        ? `${nameOf(type, object)}: this cluster has no Talos API access: allow it in machine.features.kubernetesTalosAPIAccess of the control planes (enabled: true, allowedRoles: [os:admin], allowedKubernetesNamespaces: [${namespace}])`
-        : `${nameOf(type, object)}: ${judged.fault.sentence ?? judged.fault.message}`
+      return [
+        nameOf(type, object),
+        hasNoTalos
+          ? `this cluster has no Talos API access: allow it in machine.features.kubernetesTalosAPIAccess of the control planes (enabled: true, allowedRoles: [os:admin], allowedKubernetesNamespaces: [${namespace}])`
+          : (judged.fault.sentence ?? judged.fault.message),
+      ]
     }),
   )
-  const refused = said.filter(sentence => sentence !== undefined)
-  if (refused.length > 0) throw new Stop('refused', 'the API server does not take this; nothing was installed', refused)
+  const refused = new Map([...unseen, ...said.filter(sentence => sentence !== undefined)])
+  if (refused.size > 0)
+    throw new Stop(
+      'refused',
+      'the API server does not take this; nothing was installed',
+      [...refused].map(([name, why]) => `${name}: ${why}`),
+    )
 }
 
 const namespaceObject = (name: string): KubeObject => ({ apiVersion: 'v1', kind: 'Namespace', metadata: { name } })
@@ -191,7 +216,7 @@ const installCrds = async (session: Session, { dryRun }: Pick<Options, 'dryRun'>
   const crds = await session.outside.crds()
   const moves = await plannedMoves(session, crds)
   if (dryRun) {
-    await mustBeTaken(session, judgedNow(crds, moves), true)
+    await mustBeTaken(session, judgedNow(crds, moves))
     return tellMoves(session, moves)
   }
   for (const { isFirst, wanted } of moves) if (isFirst) await bringUpStored(session, wanted.metadata.name)
