@@ -8,12 +8,13 @@ import { create } from './faults/people.ts'
 import { isOfAHand } from './faults/status.ts'
 import type { Plan, Strike } from './plan.ts'
 import { setUpSources } from './patch-sources.ts'
-import { planBefore } from './planning.ts'
+import { examine, planBefore } from './planning.ts'
 import { watchScene } from './scene.ts'
 import { OWN_POD, setUp, worldOf } from './setting.ts'
 import type { Stage } from './stage.ts'
 import { createStage } from './stage.ts'
 import { createStory } from './story.ts'
+import { isGarbled } from './checkers/words.ts'
 import { tellRun } from './tell.ts'
 import { createWeather, inWeather } from './weather.ts'
 import { ICHOR } from '../world/ports/home.ts'
@@ -98,16 +99,29 @@ export const playPlan = async (plan: Plan, options: StormOptions = {}): Promise<
     if (what === 'pod-gone' && detail === `${OWN_POD.namespace}/${OWN_POD.pod}` && stage.replicas[0]) stage.kill(stage.replicas[0], 3000)
   })
   options.arrange?.(stage)
-  for (const draft of plan.isPlanned ? plan.operations : []) {
+  /** A person asks, and sees the answer before anything else is done. */
+  const asks = async (what: string, question: () => Promise<string | undefined>): Promise<void> => {
     let isTold = false
-    planBefore(story, draft)
+    question()
       .then(told => {
         isTold = true
-        if (told) stage.note(told.ok ? `the plan refuses ${told.value.refusals.length} times` : `no plan: ${told.fault.message}`)
+        if (told !== undefined) stage.note(told)
       })
-      .catch((error: unknown) => errors.push(`the plan failed: ${String(error)}`))
-    await story.until('the plan is told', () => isTold || isOver(), 10 * MINUTE)
+      .catch((error: unknown) => errors.push(`${what} failed: ${String(error)}`))
+    await story.until(`${what} is told`, () => isTold || isOver(), 10 * MINUTE)
   }
+  const asksWhatIsWrong = (): Promise<void> =>
+    asks('what is wrong', async () => {
+      const found = await examine(story)
+      errors.push(...found.filter(isGarbled))
+      return found.length > 0 ? `${found.length} things are said to be wrong` : undefined
+    })
+  for (const draft of plan.isPlanned ? plan.operations : [])
+    await asks('the plan', async () => {
+      const told = await planBefore(story, draft)
+      return told && (told.ok ? `the plan refuses ${told.value.refusals.length} times` : `no plan: ${told.fault.message}`)
+    })
+  if (plan.isPlanned) await asksWhatIsWrong()
   for (const { name } of plan.operations) create(stage, name)
   const { endAll } = fall(stage, plan.strikes)
 
@@ -120,6 +134,7 @@ export const playPlan = async (plan: Plan, options: StormOptions = {}): Promise<
     quietSince = isQuiet() ? Math.min(quietSince, schedule.now()) : Infinity
     if (schedule.now() - quietSince > 2 * MINUTE) break
   }
+  if (plan.isPlanned && !isOver()) await asksWhatIsWrong()
   endAll()
   await mend(stage, pass, isOver)
   const limit = schedule.now() + LIVENESS_MS
@@ -145,6 +160,7 @@ export const playPlan = async (plan: Plan, options: StormOptions = {}): Promise<
     }
     const stuck = stage.operations().filter(o => isStopped(o.status) || o.spec.paused)
     if (plan.resumes && stuck.length > 0 && resumed < 2) {
+      if (resumed === 0) await asksWhatIsWrong()
       resumed++
       for (const { metadata } of stuck) {
         stage.note(`a person resumes ${metadata.name}`)

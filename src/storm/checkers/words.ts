@@ -5,6 +5,9 @@ import type { Checker } from '../checker.ts'
 /** Longer than an operation may lie there before it is asked whether anybody works at all. */
 const LATER_MS = 25_000
 
+/** Something that is no word has come between the words. */
+export const isGarbled = (said: string): boolean => /\b(undefined|NaN|null)\b|\[object/.test(said)
+
 /** What people are told of an operation has to be whole sentences that agree with it, and a way on where it does not go on by itself. */
 export const toldAsItIs: Checker = {
   name: 'told-as-it-is',
@@ -16,7 +19,7 @@ export const toldAsItIs: Checker = {
         const { state, headline, detail, commands, open, lock } = summarize(after, now)
         const said = [headline, detail, ...open.map(m => `${m.name} ${m.message}`), ...(lock ? [holderText(lock.holder)] : [])].join(' ')
         if (headline.length < 5) object(`${state}: ${headline}`)
-        if (/\b(undefined|NaN|null)\b|\[object/.test(said)) object(`${state}: ${said}`)
+        if (isGarbled(said)) object(`${state}: ${said}`)
         if (isFinished(after.status.phase) !== (commands.length === 0))
           object(`it is ${state}, and one can: ${commands.map(c => c.purpose).join(', ')}`)
         const running = after.status.machines?.filter(t => t.phase === 'Running').length ?? 0
