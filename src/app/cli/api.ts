@@ -29,6 +29,8 @@ export type Api = {
   /** Calls back with the object as it is, then on every change, over every gap. The answer stops it. */
   readonly watch: (type: Resource, namespace: string | undefined, name: string, notify: (sight: Sight) => void) => () => void
   readonly serverVersion: () => Promise<ApiResult<string>>
+  /** How far the server's clock is ahead of ours, milliseconds; right to about a second. */
+  readonly clockAhead: () => Promise<ApiResult<number>>
   /** Says as which version the server stores a type (`storageVersionHash` of discovery). Empty where it does not say, absent where it does not serve it. */
   readonly storageHash: (type: Resource) => Promise<ApiResult<string | undefined>>
 }

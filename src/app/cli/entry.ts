@@ -3,7 +3,7 @@ import { failed } from '../../ports/fault.ts'
 import { runCli } from './main.ts'
 import { realOutside } from './outside.ts'
 
-const quick = new Set(['operation', 'op', 'cluster', 'machine', 'lock', 'install', 'completion', 'version', '--version', '-V'])
+const quick = new Set(['operation', 'op', 'cluster', 'doctor', 'machine', 'lock', 'install', 'completion', 'version', '--version', '-V'])
 
 const main = async (argv: readonly string[]): Promise<number> => {
   const [first = '', ...rest] = argv

@@ -97,6 +97,7 @@ export const connect = async (choice: ConnectionChoice, userAgent: string): Prom
       return reflector.stop
     },
     serverVersion: () => client.version(),
+    clockAhead: () => client.clockAhead(),
     storageHash: async ({ group, version, kind }) => {
       const served = await client.typeOf(group, version, kind)
       return served.ok ? { ok: true, value: served.value?.storageHash } : served

@@ -1,7 +1,7 @@
 import type { KindBlock } from '../../api/talos-operation.ts'
 import { connect } from './kube-api.ts'
 import { calledAsOf, readUserFile } from './main.ts'
-import type { Outside } from './session.ts'
+import type { ConnectionChoice, Outside } from './session.ts'
 import { processTerminal } from './terminal.ts'
 import { version } from './version.ts'
 
@@ -14,8 +14,18 @@ export const realOutside = (kinds: readonly KindBlock[], plan: Outside['plan'], 
   connect: choice => connect(choice, `ichor/${version}`),
   plan,
   readFile: readUserFile,
-  probe: async talosconfig => (await import('../probe.ts')).probe(talosconfig),
+  certificates: async choice => (await import('../doctor/sights.ts')).ownCertificates(kubeconfigOf(choice)),
+  registeredSight: async (key, choice, controllerNodes) =>
+    (await import('../doctor/sights.ts')).registeredSight(kubeconfigOf(choice), `ichor/${version}`, key, controllerNodes),
+  strangerSight: async (stranger, choice) =>
+    (await import('../doctor/sights.ts')).strangerSight(kubeconfigOf(choice), `ichor/${version}`, stranger),
   crds: async () => (await import('./install-objects.ts')).crds(),
   installed: async wanted => (await import('./install-objects.ts')).installed(wanted),
   yaml: async value => (await import('yaml')).stringify(value, { lineWidth: 0 }),
+})
+
+/** The words of the flags as the loader of kubeconfigs has them. */
+export const kubeconfigOf = ({ kubeconfig, context }: ConnectionChoice) => ({
+  ...(kubeconfig === undefined ? {} : { kubeconfigPath: kubeconfig }),
+  ...(context === undefined ? {} : { context }),
 })

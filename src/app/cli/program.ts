@@ -3,6 +3,7 @@ import { clusterCommand } from './commands/cluster.ts'
 import type { Shell } from './commands/command.ts'
 import { completeCommand, completionCommand } from './commands/completion.ts'
 import { withExamples } from './commands/command.ts'
+import { doctorCommand } from './commands/doctor.ts'
 import { installCommand } from './commands/install.ts'
 import { uninstallCommand } from './commands/uninstall.ts'
 import { lockCommand } from './commands/lock.ts'
@@ -40,6 +41,7 @@ export const program = (outside: Outside, start: (shell: Shell) => readonly Comm
   root.addCommand(clusterCommand(shell))
   root.addCommand(machineCommand(shell))
   root.addCommand(lockCommand(shell))
+  root.addCommand(doctorCommand(shell))
   root.addCommand(installCommand(shell))
   root.addCommand(uninstallCommand(shell))
   root.addCommand(handedOn('controller', 'Run the controller (what the Deployment starts). Its own options: controller --help'))

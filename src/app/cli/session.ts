@@ -3,7 +3,10 @@ import type { Resource } from '../../adapters/kube/resource.ts'
 import type { KindBlock, OperationSpec, TalosOperation } from '../../api/talos-operation.ts'
 import { nearestFirst } from '../../core/nearest.ts'
 import type { Plan } from '../../engine/plan.ts'
-import type { Fault, Result } from '../../ports/fault.ts'
+import type { Certificate, ClusterSight } from '../../core/looks/cluster-sight.ts'
+import type { Result } from '../../ports/fault.ts'
+import type { Key } from '../../ports/home.ts'
+import type { Stranger } from '../doctor/sights.ts'
 import type { Api, Connection, KubeObject } from './api.ts'
 import type { Exit } from './exit-codes.ts'
 import type { Wanted } from './install-objects.ts'
@@ -26,8 +29,12 @@ export type Outside = {
     operation: { readonly namespace: string; readonly name: string; readonly spec: OperationSpec },
     choice: ConnectionChoice,
   ) => Promise<Result<Plan>>
-  /** Asks the machines that a talosconfig names whether they take it. A fault where none does; nothing is changed there. */
-  readonly probe: (talosconfig: string) => Promise<Fault | undefined>
+  /** Those that one gets in with by a kubeconfig, and the one that its API server shows. */
+  readonly certificates: (choice: ConnectionChoice) => Promise<readonly Certificate[]>
+  /** A cluster that is registered, looked at from here; nothing is changed there. `controllerNodes`: where the pods of the controller are. */
+  readonly registeredSight: (key: Key, choice: ConnectionChoice, controllerNodes: readonly string[]) => Promise<Result<ClusterSight>>
+  /** One that is not. */
+  readonly strangerSight: (stranger: Stranger, choice: ConnectionChoice) => Promise<ClusterSight>
   /** Throws Stop where it cannot be read. */
   readonly readFile: (path: string) => Promise<string>
   readonly crds: () => Promise<readonly KubeObject[]>

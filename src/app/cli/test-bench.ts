@@ -11,7 +11,8 @@ import { talosMachine } from '../../api/talos-machine.ts'
 import type { KindBlock } from '../../api/talos-operation.ts'
 import { talosOperation } from '../../api/talos-operation.ts'
 import type { Plan } from '../../engine/plan.ts'
-import type { Fault, FaultKind } from '../../ports/fault.ts'
+import type { Certificate, ClusterSight } from '../../core/looks/cluster-sight.ts'
+import type { FaultKind } from '../../ports/fault.ts'
 import { failed, ok } from '../../ports/fault.ts'
 import type { Api, KubeObject, Sight } from './api.ts'
 import { startCommands } from './commands/upgrade.ts'
@@ -57,8 +58,11 @@ export type Bench = {
   readonly files: Map<string, string>
   crds: KubeObject[]
   plan: Plan | undefined
-  /** What the machines of a talosconfig say to it. */
-  probed: Fault | undefined
+  /** What is seen of a cluster, by its name, registered or not; and by which certificates one gets in. */
+  readonly sights: Map<string, ClusterSight>
+  certificates: Certificate[]
+  /** How far the API server's clock is ahead. */
+  clockAhead: number
   answers: string[]
   canAsk: boolean
   isLive: boolean
@@ -180,6 +184,8 @@ export const bench = (kinds: readonly KindBlock[] = [testKind]): Bench => {
       return () => watchers.delete(watcher)
     },
     storageHash: () => Promise.resolve({ ok: true, value: '' }),
+    clockAhead: () =>
+      Promise.resolve(refused('get', { group: '', version: 'v1', plural: 'version', kind: '' }) ?? { ok: true, value: self.clockAhead }),
     serverVersion: () =>
       Promise.resolve(refused('get', { group: '', version: 'v1', plural: 'version', kind: '' }) ?? { ok: true, value: 'v1.36.2' }),
   }
@@ -194,7 +200,9 @@ export const bench = (kinds: readonly KindBlock[] = [testKind]): Bench => {
     files: new Map(),
     crds: [],
     plan: undefined,
-    probed: undefined,
+    sights: new Map(),
+    certificates: [],
+    clockAhead: 0,
     answers: [],
     canAsk: false,
     isLive: false,
@@ -232,7 +240,15 @@ export const bench = (kinds: readonly KindBlock[] = [testKind]): Bench => {
           kinds,
           connect: () => Promise.resolve({ api, server: 'https://10.0.0.1:6443', namespace: undefined, user: 'admin@home' }),
           plan: () => Promise.resolve(self.plan ? ok(self.plan) : failed('forbidden', 'secrets "home-talosconfig" is forbidden')),
-          probe: () => Promise.resolve(self.probed),
+          certificates: () => Promise.resolve(self.certificates),
+          registeredSight: ({ name }) => {
+            const sight = self.sights.get(name)
+            return Promise.resolve(sight ? ok(sight) : failed('forbidden', `talosmachines is forbidden: ${name}`))
+          },
+          strangerSight: ({ key: { name } }) => {
+            const sight = self.sights.get(name)
+            return sight ? Promise.resolve(sight) : Promise.reject(new Error(`no sight of ${name}`))
+          },
           readFile: path => {
             const text = self.files.get(path)
             return text === undefined ? Promise.reject(new Stop('error', `there is no file ${path}`)) : Promise.resolve(text)

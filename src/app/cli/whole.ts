@@ -3,7 +3,7 @@ import { failed } from '../../ports/fault.ts'
 import { planHere } from '../plan.ts'
 import { startCommands } from './commands/upgrade.ts'
 import { runCli } from './main.ts'
-import { realOutside } from './outside.ts'
+import { kubeconfigOf, realOutside } from './outside.ts'
 import type { Outside } from './session.ts'
 import { version } from './version.ts'
 
@@ -11,9 +11,8 @@ import { version } from './version.ts'
 export const runWhole = (argv: readonly string[], instead: Partial<Outside> = {}): Promise<number> =>
   runCli(argv, { ...realOutside(kinds, plan, instead.terminal), ...instead }, startCommands)
 
-const plan: Outside['plan'] = async (operation, { kubeconfig, context }) => {
+const plan: Outside['plan'] = async (operation, choice) => {
   const kind = kinds.find(one => one.name === operation.spec.kind)
   if (!kind) return failed('unsupported', `this program knows no kind ${operation.spec.kind}`)
-  const where = { ...(kubeconfig === undefined ? {} : { kubeconfigPath: kubeconfig }), ...(context === undefined ? {} : { context }) }
-  return planHere(where, `ichor/${version}`, kind, operation)
+  return planHere(kubeconfigOf(choice), `ichor/${version}`, kind, operation)
 }

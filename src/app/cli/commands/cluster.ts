@@ -1,6 +1,9 @@
 import type { Command } from 'commander'
 import { API_VERSION } from '../../../api/names.ts'
+import { onboardingLooks } from '../../../core/looks/cluster-looks.ts'
+import { lookAt } from '../../../core/looks/look.ts'
 import type { KubeObject } from '../api.ts'
+import { findingLines } from '../findings.ts'
 import type { Output } from '../output.ts'
 import { outputOption, printList, printObject } from '../output.ts'
 import { CLUSTER, qualifiedName, SECRET } from '../resource-types.ts'
@@ -67,7 +70,6 @@ const addCluster = async (session: Session, name: string, options: AddOptions): 
     )
   }
   const { talosconfig, endpoints, expires } = await checkedTalosconfig(session, options)
-  const unasked = await mustBeTaken(session, options, talosconfig)
   const kubeconfig = options.managedKubeconfig === undefined ? undefined : await checkedKubeconfig(session, options.managedKubeconfig)
 
   // Everything that could be in the way is asked before the first write.
@@ -79,6 +81,12 @@ const addCluster = async (session: Session, name: string, options: AddOptions): 
     session,
     name,
     secrets.map(secret => secret.name),
+  )
+  const unasked = await mustBeFit(
+    session,
+    name,
+    talosconfig,
+    kubeconfig === undefined ? undefined : { text: kubeconfig, origin: options.managedKubeconfig ?? '' },
   )
 
   const made: string[] = []
@@ -124,14 +132,7 @@ const checkedTalosconfig = async (
     ...(options.talosContext === undefined ? {} : { context: options.talosContext }),
   })
   if (!parsed.ok) throw new Stop('error', `${options.talosconfig}: ${parsed.problem}`)
-  const { contextName, endpoints, nodes, caPem, crtPem, keyPem, notAfter, roles } = parsed.value
-  if (!roles.includes('os:admin')) {
-    throw new Stop(
-      'error',
-      `${options.talosconfig}: the certificate of context "${contextName}" has the role ${roles.join(', ') || '(none)'}; Ichor needs os:admin`,
-      ['Make one with: talosctl config new --roles os:admin FILE'],
-    )
-  }
+  const { contextName, endpoints, nodes, caPem, crtPem, keyPem, notAfter } = parsed.value
   if (endpoints.length === 0 && nodes.length === 0) {
     throw new Stop(
       'error',
@@ -144,13 +145,23 @@ const checkedTalosconfig = async (
   return { talosconfig, endpoints: (addresses.length > 0 ? addresses : nodes).join(', '), expires: notAfter.toISOString().slice(0, 10) }
 }
 
-/** Machines that refuse the talosconfig refuse the controller, too. Answers why they could not be asked, where they could not: they need not be reachable from here. */
-const mustBeTaken = async ({ outside }: Session, options: AddOptions, talosconfig: string): Promise<string | undefined> => {
-  const fault = await outside.probe(talosconfig)
-  if (fault?.kind !== 'wrongPeer' && fault?.kind !== 'unauthenticated' && fault?.kind !== 'forbidden') return fault?.message
-  throw new Stop('error', `${options.talosconfig}: the machines do not take it: ${fault.message}`, [
-    'It must be the talosconfig of this very cluster, with the role os:admin. Nothing was created.',
-  ])
+/**
+ * Ends the command where a look finds that Ichor could not work on it. Warnings are told, and hold nothing up. Answers why the machines could not be asked,
+ * where they could not: they need not be reachable from here.
+ */
+const mustBeFit = async (
+  { outside, terminal, namespace, choice }: Session,
+  name: string,
+  talosconfig: string,
+  kubeconfig: { readonly text: string; readonly origin: string } | undefined,
+): Promise<string | undefined> => {
+  const stranger = { key: { namespace, name }, talosconfig, isHasty: true, ...(kubeconfig ? { kubeconfig } : {}) }
+  const sight = await outside.strangerSight(stranger, choice)
+  const looked = lookAt(onboardingLooks, sight)
+  const wrong = findingLines(looked, ['error'], outside.calledAs)
+  if (wrong.length > 0) throw new Stop('refused', `the checks refuse to add cluster ${name}; nothing was created`, wrong)
+  for (const line of findingLines(looked, ['warning'], outside.calledAs)) terminal.err(line)
+  return sight.members.ok ? undefined : sight.members.fault.message
 }
 
 const checkedKubeconfig = async ({ outside }: Session, path: string): Promise<string> => {

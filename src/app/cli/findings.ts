@@ -1,0 +1,40 @@
+import type { Finding, Looked, Severity } from '../../core/looks/look.ts'
+import type { Colors } from './terminal.ts'
+
+/** Findings of those sorts as plain lines, each with what to do about it below. */
+export const findingLines = (looked: readonly Looked[], severities: readonly Severity[], calledAs: string): string[] =>
+  looked.flatMap(({ look, findings }) =>
+    findings
+      .filter(({ severity }) => severities.includes(severity))
+      .flatMap(finding => [`${look}: ${finding.message}`, ...cureLines(finding, calledAs).map(line => `  ${line}`)]),
+  )
+
+/** What to do, and the line to type. */
+const cureLines = ({ remedy, command }: Finding, calledAs: string): string[] => [
+  ...(remedy === undefined ? [] : [remedy]),
+  ...(command === undefined ? [] : [`$ ${typed(command, calledAs)}`]),
+]
+
+export const typed = (command: string, calledAs: string): string => command.replace(/^ichor /, `${calledAs} `)
+
+/** Told apart without colour, too. */
+const MARKS: Readonly<Record<Severity, string>> = { ok: '✓', warning: '!', error: '✗', unknown: '?' }
+
+const paint = (severity: Severity, { green, yellow, red, dim }: Colors): ((text: string) => string) =>
+  ({ ok: green, warning: yellow, error: red, unknown: dim })[severity]
+
+/** A report: every look with its findings, the names in a column. */
+export const reportLines = (looked: readonly Looked[], colors: Colors, calledAs: string): string[] => {
+  const told = looked.filter(({ findings }) => findings.length > 0)
+  const width = Math.max(0, ...told.map(({ look }) => look.length))
+  return told.flatMap(({ look, findings }) =>
+    findings.flatMap((finding, index) => {
+      const { severity, message } = finding
+      const mark = paint(severity, colors)(MARKS[severity])
+      return [
+        `  ${mark} ${(index === 0 ? look : '').padEnd(width)}  ${message}`,
+        ...cureLines(finding, calledAs).map(line => `    ${' '.repeat(width)}  ${line}`),
+      ]
+    }),
+  )
+}
