@@ -1,8 +1,10 @@
 import { stringify } from 'yaml'
 import type { StartRight } from '../../src/api/start-rights.ts'
 import { controllerObjects, DEFAULTS, type Settings, talosAccess } from '../../src/install/controller.ts'
+import { dashboard } from '../../src/install/dashboard.ts'
 import { marked } from '../../src/install/installation.ts'
-import type { KubeObject } from '../../src/install/object.ts'
+import { monitoring } from '../../src/install/monitoring.ts'
+import { type KubeObject, object } from '../../src/install/object.ts'
 import { policies } from '../../src/install/policies.ts'
 import { CONTROLLER_ACCOUNT, controllerRoles, peoplesRoles, userOf } from '../../src/install/roles.ts'
 import type { Files } from './files.ts'
@@ -15,9 +17,19 @@ const value = <T>(path: string): T => helm(`toJson .Values.${path}`) as unknown 
 /** In a list: each of the values, beside what else is in it. */
 const each = <T>(path: string): readonly T[] => [`@each{.Values.${path}}@` as unknown as T]
 
+// Braces that are Prometheus' own, or Grafana's.
+const literal = (text: string): string => text.replaceAll('{{', helm('`{{`'))
+/** As an annotation or a label: all of those that the value has. */
+const SPREAD = '@all'
+
 const filled = (yaml: string): string =>
   yaml
     .replaceAll(/^( *)- ["']?@each\{(.+?)\}@["']?$/gm, '$1{{- range $2 }}\n$1- {{ toJson . }}\n$1{{- end }}')
+    .replaceAll(/^( *)["']?@all["']?: (.+)$/gm, (_, indent: string, path: string) =>
+      [`{{- with .Values.${path} }}`, `${indent}{{- toYaml . | nindent ${indent.length} }}`, `${indent}{{- end }}`]
+        .map((line, at) => (at === 0 ? indent + line : line))
+        .join('\n'),
+    )
     .replaceAll(/["']@\{(.+?)\}@["']/g, '{{ $1 }}')
     .replaceAll(/@\{(.+?)\}@/g, '{{ $1 }}')
 
@@ -33,6 +45,31 @@ const NOTE = '{{- /* Generated from src/install by npm run generate; do not edit
 /** Only where the value is set. */
 const where = (path: string, yes: string, no?: string): string =>
   `{{- if .Values.${path} }}\n${yes}${no === undefined ? '' : `{{- else }}\n${no}`}{{- end }}\n`
+
+const DASHBOARD = 'dashboards/ichor.json'
+
+/** What is only in the chart: each of it where its value says so. */
+const optional = (controller: { readonly name: string; readonly namespace: string }): string => {
+  const { name, namespace } = controller
+  const objects = {
+    ...monitoring(controller),
+    dashboard: object(
+      'v1',
+      'ConfigMap',
+      { name: `${name}-dashboard`, namespace },
+      { data: { 'ichor.json': helm(`.Files.Get "${DASHBOARD}" | toJson`) } },
+    ),
+  }
+  return Object.entries(objects)
+    .map(([value, made]) => {
+      const labels = { ...made.metadata.labels, [SPREAD]: `monitoring.${value}.labels` }
+      const escaped = JSON.parse(JSON.stringify(made), (_, text: unknown) =>
+        typeof text === 'string' && text.includes('{{ $') ? literal(text) : text,
+      ) as KubeObject
+      return where(`monitoring.${value}.enabled`, textOf([{ ...escaped, metadata: { ...made.metadata, labels } }]))
+    })
+    .join('')
+}
 
 /** The templates of the chart: the same objects that `ichor install` writes. */
 export const chartFiles = (rights: readonly StartRight[]): Files => {
@@ -54,7 +91,11 @@ export const chartFiles = (rights: readonly StartRight[]): Files => {
       textOf(controllerRoles(controller, { allNamespaces: false })),
     ),
     controller: textOf(controllerObjects(controller, settings)),
+    monitoring: optional(controller),
     'talos-access': where('talosCluster', textOf(talosAccess(helm('.Values.talosCluster'), helm('.Release.Namespace')))),
   }
-  return new Map(Object.entries(templates).map(([name, text]) => [`${templateFolder}/${name}.yaml`, NOTE + text]))
+  return new Map([
+    ...Object.entries(templates).map(([name, text]) => [`${templateFolder}/${name}.yaml`, NOTE + text] as const),
+    [`charts/ichor/${DASHBOARD}`, `${JSON.stringify(dashboard(), undefined, 2)}\n`],
+  ])
 }

@@ -7,7 +7,8 @@ import type { Talos } from '../ports/talos.ts'
 import { condition } from './conditions.ts'
 import type { Log } from './log.ts'
 
-const CREDENTIAL_EXPIRING = 'CredentialExpiring'
+/** On a TalosCluster whose talosconfig will soon be worth nothing. */
+export const CREDENTIAL_EXPIRING = 'CredentialExpiring'
 
 /** Told while it is expiring. */
 export const credentialExpiring = (

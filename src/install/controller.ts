@@ -36,13 +36,16 @@ export const DEFAULTS = {
   env: [],
 } as const satisfies Omit<Settings, 'image' | 'namespace'>
 
+/** On what is of the controller, beside the labels of all. */
+export const COMPONENT = { 'app.kubernetes.io/component': 'controller' } as const
+
 const PORT = 8080
 const fromField = (name: string, fieldPath: string) => ({ name, valueFrom: { fieldRef: { fieldPath } } })
 const probe = (path: string, more: object = {}) => ({ httpGet: { path, port: 'status' }, periodSeconds: 10, ...more })
 
 /** The controller: its Deployment, what keeps one of its pods alive, and who may reach them. */
 export const controllerObjects = ({ name, namespace }: Controller, settings: Settings): readonly KubeObject[] => {
-  const labels = { ...LABELS, 'app.kubernetes.io/component': 'controller' }
+  const labels = { ...LABELS, ...COMPONENT }
   const place = { name, namespace, labels }
   return [
     object('apps/v1', 'Deployment', place, {

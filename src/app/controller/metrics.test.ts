@@ -2,6 +2,7 @@ import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import { CLUSTER, createStory, NAMESPACE, type Process } from '../../storm/story.ts'
+import { writeTalosconfig } from '../../world/ports/connections.ts'
 import { createMetrics, type Metrics } from './metrics.ts'
 
 const page = readFileSync(join(import.meta.dirname, '..', '..', '..', 'docs', 'observability.md'), 'utf8')
@@ -96,6 +97,19 @@ describe('the metrics', () => {
     const seen = await samples(metrics, 'ichor_cluster_last_seen_timestamp_seconds')
     expect(Object.keys(seen)).toEqual([JSON.stringify({ namespace: NAMESPACE, cluster: CLUSTER })])
     expect(Object.values(seen)[0]).toBeGreaterThan(since)
+  })
+
+  it('tell when a certificate expires, once that is near', async () => {
+    const { story, start } = measured()
+    const expires = story.world.schedule.now() + 300 * 86_400_000
+    writeTalosconfig(story.world, { namespace: NAMESPACE }, { expires })
+    const metrics = await start()
+    expect(await samples(metrics, 'ichor_cluster_credential_expiring_timestamp_seconds')).toEqual({})
+    const soon = expires - 290 * 86_400_000
+    writeTalosconfig(story.world, { namespace: NAMESPACE }, { expires: soon })
+    const told = async () => samples(metrics, 'ichor_cluster_credential_expiring_timestamp_seconds')
+    await story.pass(10 * 60_000)
+    expect(await told()).toEqual({ [JSON.stringify({ namespace: NAMESPACE, cluster: CLUSTER })]: Math.floor(soon / 1000) })
   })
 
   it('tell how long one waited for another, and since when one stands still', async () => {

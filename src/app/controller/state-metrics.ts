@@ -3,6 +3,7 @@ import { isFinished } from '../../api/phases.ts'
 import type { TalosCluster } from '../../api/talos-cluster.ts'
 import type { TalosOperation } from '../../api/talos-operation.ts'
 import type { Controller } from '../../engine/controller.ts'
+import { CREDENTIAL_EXPIRING } from '../../engine/credential-warning.ts'
 import type { Home } from '../../ports/home.ts'
 
 /** Where the present is read: the caches of the leader. */
@@ -81,6 +82,17 @@ export const stateMetrics = (registry: Registry, { controller, home, namespace }
               labels: { namespace: metadata.namespace, cluster: metadata.name, holder: status.lock.holder },
               value: seconds(status.lock.since),
             }
+          : [],
+      ),
+  )
+  gauge(
+    'ichor_cluster_credential_expiring_timestamp_seconds',
+    'When the client certificate of the talosconfig expires; told only while that is near, by what it lives.',
+    ['namespace', 'cluster'],
+    async () =>
+      (await clusters()).flatMap(({ metadata, status }) =>
+        status.credentialExpires && status.conditions?.some(({ type }) => type === CREDENTIAL_EXPIRING)
+          ? { labels: { namespace: metadata.namespace, cluster: metadata.name }, value: seconds(status.credentialExpires) }
           : [],
       ),
   )
