@@ -239,4 +239,21 @@ export const kinds: readonly Sabotage[] = [
     caughtBy: 'done-has-the-configuration',
     spec: rollout('no-reboot'),
   },
+  {
+    name: 'leave-after-the-reboot',
+    file: 'src/kinds/config/reboot.ts',
+    find: '[reboot, ready, nodeReady, apiServer, pods, settled, uncordon, soak]',
+    replace: '[reboot, uncordon]',
+    caughtBy: 'closed-only-when-back',
+    spec: rollout('reboot'),
+  },
+  {
+    name: 'power-off-once-more',
+    file: 'src/kinds/node/power.ts',
+    find: `guard: view => both(stillThere(view), () => mayGoAway(view)),`,
+    replace: `guard: mayGoAway,`,
+    caughtBy: 'reboots-once',
+    strikes: [{ family: 'reboot', what: 'never stops its pods', when: { at: 1000 }, machine: 4, forMs: 590_000 }],
+    spec: { kind: 'node', node: { machine: 'wk-2', action: 'shutdown' } },
+  },
 ]
