@@ -22,6 +22,9 @@ export const imageVersion = (image: string): string | undefined => {
   return parts && `v${finalOf(parts.version)}`
 }
 
+/** Its version, for people; the whole image where its tag tells none. */
+export const imageTitle = (image: string): string => imageVersion(image) ?? image
+
 /**
  * The same image of another version: repository and suffix stay, a digest goes, since it is that of the old one. One that has the version already stays
  * as it is. Undefined where the tag of the image tells no version.
@@ -33,4 +36,4 @@ export const withVersion = (image: string, version: string): string | undefined 
 }
 
 /** It is pinned by a digest, which another version cannot keep. */
-export const isPinned = (image: string): boolean => (partsOf(image)?.digest ?? '') !== ''
+export const isPinned = (image: string): boolean => Boolean(partsOf(image)?.digest)

@@ -1,8 +1,8 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import type { MachineFacts } from '../ports/talos.ts'
-import { chooseInstallImage, runsSchematic, type InstallImageRequest } from './install-image.ts'
-import { EMPTY_SCHEMATIC, parseImage, readInstaller } from './talos-image.ts'
+import { chooseInstallImage, type InstallImageRequest } from './install-image.ts'
+import { EMPTY_SCHEMATIC, parseImage, readInstaller, sameSchematic } from './talos-image.ts'
 
 const S1 = '1'.repeat(64)
 const S2 = '2'.repeat(64)
@@ -224,7 +224,7 @@ describe('whatever is asked', () => {
         if (!choice.ok) return
         const parsed = parseImage(choice.image)
         expect(parsed.ok && readInstaller(parsed.image)).toMatchObject({ form: 'factory', schematic: S1, secureBoot: facts.secureBoot })
-        expect(runsSchematic({ ...extended, ...facts }, choice.schematic)).toBe(true)
+        expect(sameSchematic(facts.schematic, choice.schematic)).toBe(true)
       }),
     )
   })

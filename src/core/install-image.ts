@@ -60,9 +60,6 @@ export const chooseInstallImage = (request: InstallImageRequest): InstallImageCh
   return builtImage(request)
 }
 
-/** Whether the machine already runs what `choice` would install, besides the version. */
-export const runsSchematic = (machine: MachineFacts, schematic: string): boolean => sameSchematic(machine.schematic, schematic)
-
 const builtImage = (request: InstallImageRequest): InstallImageChoice => {
   const { machine, version } = request
   if (request.schematic === undefined && machine.schematic === '' && machine.extensions.length > 0) {

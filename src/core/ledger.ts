@@ -182,6 +182,10 @@ export const appended = (status: OperationStatus, now: number, candidates: reado
   return told({ ...status, machines, progress: progressOf(machines) }, now, `appended ${candidates.map(displayName).join(', ')}`)
 }
 
+/** How people know the machine. */
+const titleIn = (status: OperationStatus, name: string): string =>
+  displayName({ name, hostname: targetsOf(status).find(t => t.name === name)?.hostname })
+
 export const opened = (
   status: OperationStatus,
   now: number,
@@ -192,7 +196,7 @@ export const opened = (
   running(
     withTarget(status, name, t => ({ ...t, phase: 'Running', startedAt: iso(now), before, goal: { ...goal }, message: 'opened' })),
     now,
-    `opened ${displayName(targetsOf(status).find(t => t.name === name) ?? { name })}`,
+    `opened ${titleIn(status, name)}`,
   )
 
 const running = (status: OperationStatus, now: number, history: string): OperationStatus =>
@@ -337,8 +341,7 @@ export const closed = (
     message: short(message),
     ...(after ? { after } : {}),
   }))
-  const target = targetsOf(next).find(t => t.name === name) ?? { name }
-  return told({ ...next, progress: progressOf(targetsOf(next)) }, now, `${displayName(target)}: ${message}`)
+  return told({ ...next, progress: progressOf(targetsOf(next)) }, now, `${titleIn(next, name)}: ${message}`)
 }
 
 /** Closed before anything irreversible was done; it will be opened again as if for the first time. */
@@ -352,7 +355,7 @@ export const returned = (status: OperationStatus, now: number, name: string, mes
     phase: 'Pending',
     message: short(message),
   }))
-  return told(next, now, `${displayName(targetsOf(next).find(t => t.name === name) ?? { name })}: ${message}`)
+  return told(next, now, `${titleIn(next, name)}: ${message}`)
 }
 
 /** A fault of ours: no question about an open machine can be asked any more, so all of them stop where they are. */

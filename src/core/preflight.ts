@@ -38,7 +38,7 @@ export const nodesRefusal = (fault: Fault): Refusal => {
   return refuse(rules[fault.kind] ?? 'KubernetesUnreachable', `The Nodes of the cluster cannot be read: ${sentence(fault.message)}`)
 }
 
-const sentence = (text: string): string => (text.endsWith('.') ? text : `${text}.`)
+export const sentence = (text: string): string => (text.endsWith('.') ? text : `${text}.`)
 
 /** The cluster has not been discovered, so nothing can be said of its machines. */
 export const unregistered = (world: World): readonly Refusal[] => {

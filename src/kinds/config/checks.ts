@@ -8,7 +8,7 @@ import { etcdViews, gate, gateText } from '../../core/machine-steps/etcd.ts'
 import { heldBecause } from '../../core/machine-steps/order.ts'
 import { controlPlanesOf, isSelected } from '../../core/machine-steps/target.ts'
 import type { Known } from '../../core/preflight.ts'
-import { identity, knownOf, nodesRefusal, once, overridable, refuse, unanswered, unregistered } from '../../core/preflight.ts'
+import { identity, knownOf, nodesRefusal, once, overridable, refuse, unanswered, unregistered, sentence } from '../../core/preflight.ts'
 import { compareVersions, parseVersion, versionSpan } from '../../core/versions.ts'
 import type { Need, World } from '../../core/world.ts'
 import { dryRunFacts, isKnown, machineFacts, nodeFacts, machineTitle } from '../../core/world.ts'
@@ -125,8 +125,6 @@ const health = (mine: readonly Known[]): readonly Refusal[] =>
         ? overridable('MachineNotReady', `${message} Where the patch is its cure, override.`, machine.metadata.name)
         : refuse('MachineNotReady', message, machine.metadata.name)
     })
-
-const sentence = (text: string): string => (text.endsWith('.') ? text : `${text}.`)
 
 const RULES: Partial<Record<PatchNote['code'], string>> = {
   noMatch: 'PatchMatchesNothing',

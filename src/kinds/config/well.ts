@@ -1,12 +1,13 @@
 import type { Reason } from '../../api/reasons.ts'
 import type { Answer, Step } from '../../core/kind.ts'
-import { YES, no, unknown } from '../../core/kind.ts'
+import { YES, unknown } from '../../core/kind.ts'
 import { asAnswer, etcdNeed, gate } from '../../core/machine-steps/etcd.ts'
 import { STATIC_POD_MS, crashingPod, staticPodNeeds, staticPodsRun } from '../../core/machine-steps/static-pods.ts'
 import { isBackAsNode, isControlPlane, machineOf, replaced } from '../../core/machine-steps/target.ts'
 import type { Need, View } from '../../core/world.ts'
 import { displayName } from '../../core/world.ts'
 import { trialMs } from './apply.ts'
+import { reportsReady, whyNotReady } from '../../core/machine-steps/ready.ts'
 
 /** A machine lives with its new configuration: Talos, its Node, its static pods and its etcd say so, and go on saying so. */
 
@@ -16,9 +17,7 @@ const podNeeds = (view: View): readonly Need[] => (isControlPlane(view) ? static
 const machineIsWell = (view: View): Answer => {
   const facts = machineOf(view)
   if (!facts.ok) return replaced(view) ?? unknown(`it does not answer: ${facts.fault.message}`)
-  const { stage, ready, unmet } = facts.value
-  if (stage !== 'running') return no(`it is ${stage}`)
-  return ready ? YES : no(`Talos does not report it ready: ${unmet.join('; ') || 'no reason given'}`)
+  return reportsReady(facts.value)
 }
 
 /** The static pods are those that Talos renders from the configuration as it is now, and each of them works. */
@@ -100,5 +99,5 @@ export const ready: Step = {
   summary: 'Talos reports the machine running and ready.',
   done: machineIsWell,
   deadlineMs: () => WELL_MS,
-  failure: view => (machineOf(view).ok ? 'MachineNotReady' : 'MachineUnreachable'),
+  failure: whyNotReady,
 }

@@ -1,5 +1,5 @@
 import type { TalosOperation } from '../../api/talos-operation.ts'
-import { imageVersion } from '../../core/component-image.ts'
+import { imageTitle } from '../../core/component-image.ts'
 import type { Checked, Refusal } from '../../core/kind.ts'
 import { etcdViews, gate, gateText } from '../../core/machine-steps/etcd.ts'
 import { heldBecause, inOrder } from '../../core/machine-steps/order.ts'
@@ -205,9 +205,7 @@ const proxyNotes = (world: World): readonly string[] => {
   if (!components?.ok || components.value.kubeProxy !== undefined) return []
   const there = known.ok ? known.value.kubeProxy : undefined
   return there
-    ? [
-        `kube-proxy is switched off in the configuration, and yet its DaemonSet is there (${imageVersion(there.image) ?? there.image}). It is left as it is.`,
-      ]
+    ? [`kube-proxy is switched off in the configuration, and yet its DaemonSet is there (${imageTitle(there.image)}). It is left as it is.`]
     : ['kube-proxy is switched off, and stays so.']
 }
 

@@ -1,4 +1,4 @@
-import { imageVersion } from '../../core/component-image.ts'
+import { imageTitle } from '../../core/component-image.ts'
 import type { Opening, PlannedMachine, Stage } from '../../core/kind.ts'
 import { YES, wait } from '../../core/kind.ts'
 import { openTargets } from '../../core/ledger.ts'
@@ -21,7 +21,7 @@ const preview = (view: View): PlannedMachine => {
   const wanted = imageToSet(view, 'kube-proxy')
   return 'instead' in wanted
     ? { from: 'unknown', to: specOf(view.operation).version, loses: [] }
-    : { from: imageVersion(wanted.from) ?? wanted.from, to: wanted.image, loses: [] }
+    : { from: imageTitle(wanted.from), to: wanted.image, loses: [] }
 }
 
 /** Only the bootstrap manifest of each control plane changes here; the pods follow when the manifests are applied. */

@@ -1,5 +1,5 @@
 import type { TalosOperation } from '../../api/talos-operation.ts'
-import { imageVersion } from '../../core/component-image.ts'
+import { imageVersion, imageTitle } from '../../core/component-image.ts'
 import type { Answer, Opening, PlannedMachine, Stage, Step } from '../../core/kind.ts'
 import { YES, no, unknown } from '../../core/kind.ts'
 import { both } from '../../core/machine-steps/guards.ts'
@@ -140,7 +140,7 @@ const preview = (view: View): PlannedMachine => {
   if ('instead' in wanted) return { from: 'unknown', to: specOf(view.operation).version, loses: [] }
   const isDrained = drainsFor(view.operation, wanted.from, wanted.image) && drainGoal(view).drain !== 'none'
   return {
-    from: imageVersion(wanted.from) ?? wanted.from,
+    from: imageTitle(wanted.from),
     to: wanted.image,
     loses: [
       isDrained

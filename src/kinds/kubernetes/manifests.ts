@@ -1,5 +1,5 @@
 import type { TalosOperation } from '../../api/talos-operation.ts'
-import { imageVersion } from '../../core/component-image.ts'
+import { imageVersion, imageTitle } from '../../core/component-image.ts'
 import type { Answer, Opening, PlannedMachine, Stage, Step } from '../../core/kind.ts'
 import { YES, no, unknown, wait } from '../../core/kind.ts'
 import { openTargets } from '../../core/ledger.ts'
@@ -176,7 +176,7 @@ const leftBehind = ({ operation, world }: View): readonly string[] | undefined =
     const pods = podsOf(world, component)
     if (!pods.ok) return undefined
     for (const { node, image, ready } of pods.value) {
-      if (imageVersion(image) !== version) left.push(`${component} on ${node} is ${imageVersion(image) ?? image}`)
+      if (imageVersion(image) !== version) left.push(`${component} on ${node} is ${imageTitle(image)}`)
       else if (!ready) left.push(`${component} on ${node} is not Ready`)
     }
   }

@@ -1,4 +1,4 @@
-import { imageVersion } from '../../core/component-image.ts'
+import { imageTitle } from '../../core/component-image.ts'
 import type { LongOutcome, Opening, PlannedMachine, Stage, Step } from '../../core/kind.ts'
 import { YES, no, wait } from '../../core/kind.ts'
 import { denied, hasReceipt } from '../../core/machine-steps/guards.ts'
@@ -87,7 +87,7 @@ const preview = (view: View): PlannedMachine => {
   const { version } = specOf(view.operation)
   const components = componentsOf(view)
   if (!components.ok) return { from: 'unknown', to: version, loses: [] }
-  return { from: imageVersion(components.value.kubelet.image) ?? components.value.kubelet.image, to: version, loses: [] }
+  return { from: imageTitle(components.value.kubelet.image), to: version, loses: [] }
 }
 
 export const pullStage: Stage = {

@@ -1,6 +1,6 @@
 import type { Opening, Step, Verdict } from '../../core/kind.ts'
 import { no, unknown, YES } from '../../core/kind.ts'
-import { imageVersion, withVersion } from '../../core/component-image.ts'
+import { imageVersion, withVersion, imageTitle } from '../../core/component-image.ts'
 import { CALL_MS } from '../../core/machine-steps/coming-back.ts'
 import { both, denied, since } from '../../core/machine-steps/guards.ts'
 import { addressOf } from '../../core/machine-steps/target.ts'
@@ -62,7 +62,7 @@ export const setImage = (
   act: {
     long: false,
     disruptive: true,
-    describe: view => `setting ${component} to ${imageVersion(wantedImage(view)) ?? wantedImage(view)}`,
+    describe: view => `setting ${component} to ${imageTitle(wantedImage(view))}`,
     run: ({ talos }, view) => talos.setComponentImage(addressOf(view), component, wantedImage(view)),
     fatal: (fault, view) =>
       fault.kind === 'invalid'

@@ -1,6 +1,6 @@
 import type { Reason } from '../../api/reasons.ts'
 import { CONFIG_PLACES } from '../../core/compatibility/removed-options.ts'
-import { imageVersion } from '../../core/component-image.ts'
+import { imageTitle } from '../../core/component-image.ts'
 import type { Answer, Opening, PlannedMachine, Stage, Step, Verdict } from '../../core/kind.ts'
 import { YES, no, wait } from '../../core/kind.ts'
 import { ms, openTargets } from '../../core/ledger.ts'
@@ -88,7 +88,7 @@ const failureOf = (view: View, component: StaticComponent, { reason, waiting, re
   return {
     is: 'failed',
     reason,
-    message: `${displayName(view.target)}: ${component} ${imageVersion(wantedImage(view)) ?? wantedImage(view)} ${what}: ${waiting.reason}, ${waiting.message}.${said} No further machine is given it. Mend what it complains of and resume; or cancel, and set back the image that ran before: ${patch}`,
+    message: `${displayName(view.target)}: ${component} ${imageTitle(wantedImage(view))} ${what}: ${waiting.reason}, ${waiting.message}.${said} No further machine is given it. Mend what it complains of and resume; or cancel, and set back the image that ran before: ${patch}`,
   }
 }
 
@@ -170,7 +170,7 @@ const preview =
     const members = controlPlanesOf(view.world).length
     const api = members < 2 ? 'the Kubernetes API, for about a minute' : `one of ${members} API servers, for about a minute`
     return {
-      from: imageVersion(wanted.from) ?? wanted.from,
+      from: imageTitle(wanted.from),
       to: wanted.image,
       loses: [component === 'kube-apiserver' ? api : `its ${component}; another one leads within 15 seconds`],
     }

@@ -1,5 +1,5 @@
 import type { TalosOperation } from '../../api/talos-operation.ts'
-import { imageVersion, isPinned, withVersion } from '../../core/component-image.ts'
+import { imageVersion, isPinned, withVersion, imageTitle } from '../../core/component-image.ts'
 import { removedOptions } from '../../core/compatibility/removed-options.ts'
 import type { Finding } from '../../core/compatibility/table.ts'
 import { talosMinor } from '../../core/compatibility/table.ts'
@@ -26,8 +26,8 @@ export const runningOf = (world: World): readonly Running[] => {
   if (!known.ok) return []
   const { pods, kubeProxy } = known.value
   return [
-    ...pods.map(({ component, node, image }) => ({ what: component, where: node, version: imageVersion(image) ?? image })),
-    ...(kubeProxy ? [{ what: 'kube-proxy', where: 'its DaemonSet', version: imageVersion(kubeProxy.image) ?? kubeProxy.image }] : []),
+    ...pods.map(({ component, node, image }) => ({ what: component, where: node, version: imageTitle(image) })),
+    ...(kubeProxy ? [{ what: 'kube-proxy', where: 'its DaemonSet', version: imageTitle(kubeProxy.image) }] : []),
   ]
 }
 

@@ -1,7 +1,7 @@
 import type { z } from 'zod'
 import type { TalosMachine } from '../../api/talos-machine.ts'
 import type { TalosOperation } from '../../api/talos-operation.ts'
-import { imageVersion } from '../../core/component-image.ts'
+import { imageVersion, imageTitle } from '../../core/component-image.ts'
 import type { Opening, Stage, Verdict } from '../../core/kind.ts'
 import { YES, blockOf, wait } from '../../core/kind.ts'
 import { asGuard, gate } from '../../core/machine-steps/etcd.ts'
@@ -74,7 +74,7 @@ export const controlPlaneToOpen = (view: View): ReturnType<typeof machineToOpen>
 
 /** `v1.35.1 -> v1.36.2`, of the images before and after. */
 export const versionsOf = (target: View['target']): string =>
-  `${imageVersion(imageBefore({ target })) ?? imageBefore({ target })} -> ${imageVersion(wantedImage({ target })) ?? wantedImage({ target })}`
+  `${imageTitle(imageBefore({ target }))} -> ${imageTitle(wantedImage({ target }))}`
 
 /** What a stage goes over. */
 type Over = {

@@ -8,6 +8,7 @@ import { addressOf, machineOf, replaced } from '../../core/machine-steps/target.
 import type { View } from '../../core/world.ts'
 import { actionStage, losesAll } from './stage.ts'
 import { isOrderly, mayGoAway, rebootMs, settled, specOf, stillThere, wasAsked } from './view.ts'
+import { reportsReady, whyNotReady } from '../../core/machine-steps/ready.ts'
 
 /** Reboot and shutdown: a machine goes away, and comes back or not. */
 
@@ -63,12 +64,10 @@ const running: Step = {
   done: view => {
     const facts = machineOf(view)
     if (!facts.ok) return unknown(`it does not answer: ${facts.fault.message}`)
-    const { stage, ready, unmet } = facts.value
-    if (stage !== 'running') return no(`it is ${stage}`)
-    return ready ? YES : no(`Talos does not report it ready: ${unmet.join('; ') || 'no reason given'}`)
+    return reportsReady(facts.value)
   },
   deadlineMs: () => READY_MS,
-  failure: view => (machineOf(view).ok ? 'MachineNotReady' : 'MachineUnreachable'),
+  failure: whyNotReady,
 }
 
 export const rebootStage: Stage = actionStage('reboot', {

@@ -5,6 +5,7 @@ import { addressOf, machineOf, replaced } from '../../core/machine-steps/target.
 import { displayName } from '../../core/world.ts'
 import { peerOf, wrongBoot } from './evidence.ts'
 import { gate, wish } from './view.ts'
+import { reportsReady, whyNotReady } from '../../core/machine-steps/ready.ts'
 
 const verify: Step = {
   name: 'verify',
@@ -18,12 +19,10 @@ const verify: Step = {
     if (!facts.ok) return replaced(view) ?? unknown(`it does not answer: ${facts.fault.message}`)
     const wrong = wrongBoot(view, facts.value)
     if (wrong) return wrong
-    const { stage, ready, unmet } = facts.value
-    if (stage !== 'running') return no(`it is ${stage}`)
-    return ready ? YES : no(`Talos does not report it ready: ${unmet.join('; ') || 'no reason given'}`)
+    return reportsReady(facts.value)
   },
   deadlineMs: () => READY_MS,
-  failure: view => (machineOf(view).ok ? 'MachineNotReady' : 'MachineUnreachable'),
+  failure: whyNotReady,
 }
 
 const recordImage: Step = {
