@@ -1,8 +1,9 @@
 import { type Command, InvalidArgumentError, Option } from 'commander'
 import type { Resource } from '../../../adapters/kube/resource.ts'
 import { INSTANCE, isOurs, MANAGED_BY, typeOf } from '../../../install/installation.ts'
+import { talosAccessPatch } from '../../../install/talos-access-patch.ts'
 import type { KubeObject } from '../api.ts'
-import { CRD, DEPLOYMENT, NAMESPACE, qualifiedName, TALOS_ACCOUNT } from '../resource-types.ts'
+import { CRD, DEPLOYMENT, MACHINE, NAMESPACE, qualifiedName, TALOS_ACCOUNT } from '../resource-types.ts'
 import type { Session } from '../session.ts'
 import { must, whoAmI } from '../session.ts'
 import { Stop } from '../stop.ts'
@@ -20,6 +21,7 @@ type Options = {
   readonly replicas?: number
   readonly allNamespaces?: boolean
   readonly talosCluster?: string
+  readonly talosPatch?: boolean
   readonly policies: boolean
   readonly dryRun?: boolean
   readonly wait: boolean
@@ -45,6 +47,7 @@ export const installCommand = (shell: Shell): Command => {
       "look after TalosClusters in all namespaces, not only in the controller's own; it may then read all Secrets",
     )
     .option('--talos-cluster <name>', 'in a Talos cluster: a TalosCluster for it, with a talosconfig that Talos writes and renews')
+    .option('--talos-patch', 'only print what Talos has to be told before --talos-cluster: a patch for its control planes')
     .option('--without-policies', 'leave out the admission policies; the controller then refuses what can take a cluster down')
     .option('--no-controller', 'all but the controller, for one that you run yourself (ichor controller)')
     .option('--controller-user <name>', 'with --no-controller: the user of the API server that it runs as (default: the one who installs)')
@@ -55,11 +58,14 @@ export const installCommand = (shell: Shell): Command => {
   withExamples(install, shell, [
     'install --image registry.example.org/ichor:0.1.0',
     'install --image registry.example.org/ichor:0.1.0 --talos-cluster home',
+    'install --talos-patch > talos-access.yaml',
     'install --no-controller',
   ])
-  return works<Options & { readonly withoutPolicies?: boolean }>(install, shell, (session, _, options) =>
-    options.crdsOnly ? installCrds(session, options) : installAll(session, { ...options, policies: !options.withoutPolicies }),
-  )
+  return works<Options & { readonly withoutPolicies?: boolean }>(install, shell, async (session, _, options) => {
+    if (options.talosPatch) return session.terminal.out(talosAccessPatch(session.namespace).trimEnd())
+    if (options.crdsOnly) return installCrds(session, options)
+    return installAll(session, { ...options, policies: !options.withoutPolicies })
+  })
 }
 
 /** What is there under the name of an object that we want to write. */
@@ -182,21 +188,44 @@ const mustBeTaken = async (session: Session, all: readonly Writing[], unseen: re
       const hasNoTalos = judged.fault.kind === 'unsupported' && type.group === TALOS_ACCOUNT.group
       // What lies in a namespace, or is of a type, that is only about to be written cannot be judged yet.
       if (!hasNoTalos && (judged.fault.kind === 'notFound' || judged.fault.kind === 'unsupported')) return undefined
-      return [
-        nameOf(type, object),
-        hasNoTalos
-          ? `this cluster has no Talos API access: allow it in machine.features.kubernetesTalosAPIAccess of the control planes (enabled: true, allowedRoles: [os:admin], allowedKubernetesNamespaces: [${namespace}])`
-          : (judged.fault.sentence ?? judged.fault.message),
-      ]
+      return [nameOf(type, object), hasNoTalos ? NO_TALOS_ACCESS : (judged.fault.sentence ?? judged.fault.message)]
     }),
   )
   const refused = new Map([...unseen, ...said.filter(sentence => sentence !== undefined)])
   if (refused.size > 0)
-    throw new Stop(
-      'refused',
-      'the API server does not take this; nothing was installed',
-      [...refused].map(([name, why]) => `${name}: ${why}`),
-    )
+    throw new Stop('refused', 'the API server does not take this; nothing was installed', [
+      ...[...refused].map(([name, why]) => `${name}: ${why}`),
+      ...([...refused.values()].includes(NO_TALOS_ACCESS) ? await howTalosIsTold(session) : []),
+    ])
+}
+
+const NO_TALOS_ACCESS = 'this cluster has no Talos API access: its control planes have to allow it'
+
+/** The patch, and the ways to bring it to the control planes: by an operation where Ichor knows them already. */
+const howTalosIsTold = async ({ api, namespace, outside }: Session): Promise<readonly string[]> => {
+  const machines = await api.list(MACHINE)
+  const specs = (machines.ok ? machines.value : []).map(({ metadata, spec }) => ({
+    ...metadata,
+    ...(spec as { readonly clusterRef: { readonly name: string }; readonly role: string }),
+  }))
+  const first = specs.find(({ role }) => role === 'controlplane')
+  const known = specs.filter(
+    one => one.role === 'controlplane' && one.clusterRef.name === first?.clusterRef.name && one.namespace === first.namespace,
+  )
+  return [
+    'This has to be in their machine configuration; it takes no reboot:',
+    ...talosAccessPatch(namespace)
+      .trimEnd()
+      .split('\n')
+      .map(line => `  ${line}`),
+    `${outside.calledAs} install --talos-patch -n ${namespace} > talos-access.yaml writes it into a file.`,
+    'For each of them: talosctl patch mc -n ADDRESS -p @talos-access.yaml',
+    ...(first
+      ? [
+          `Or all of cluster ${first.clusterRef.name}: ${outside.calledAs} config rollout -f talos-access.yaml --cluster ${first.clusterRef.name} --machines ${known.map(({ name }) => name).join(',')} -n ${first.namespace} --wait`,
+        ]
+      : []),
+  ]
 }
 
 const namespaceObject = (name: string): KubeObject => ({ apiVersion: 'v1', kind: 'Namespace', metadata: { name } })
