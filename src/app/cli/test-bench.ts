@@ -61,6 +61,9 @@ export type Bench = {
   /** What is seen of a cluster, by its name, registered or not; and by which certificates one gets in. */
   readonly sights: Map<string, ClusterSight>
   certificates: Certificate[]
+  /** What access reviews deny: `alice delete nodes`, `self create pods/eviction`. */
+  readonly denied: Set<string>
+  kubernetes: string
   /** How far the API server's clock is ahead. */
   clockAhead: number
   answers: string[]
@@ -130,6 +133,14 @@ export const bench = (kinds: readonly KindBlock[] = [testKind]): Bench => {
     return object ? { ok: true, value: object } : absent(type, name)
   }
 
+  const isAllowed = (review: object): boolean => {
+    const { user = 'self', resourceAttributes: asked } = (review as KubeObject).spec as {
+      readonly user?: string
+      readonly resourceAttributes?: { readonly verb: string; readonly resource: string; readonly subresource?: string }
+    }
+    return !self.denied.has(`${user} ${asked?.verb} ${[asked?.resource, asked?.subresource].filter(Boolean).join('/')}`)
+  }
+
   const api: Api = {
     get: wrap('get', find),
     list: wrap('list', (type, namespace?: string) => ({ ok: true, value: select(type, namespace) })),
@@ -154,6 +165,8 @@ export const bench = (kinds: readonly KindBlock[] = [testKind]): Bench => {
           ? { ok: true, value: { metadata: { name: '' }, status: { userInfo: { username: self.user } } } }
           : apiFault('unsupported', 'no such type')
       }
+      if (type.group === 'authorization.k8s.io')
+        return { ok: true, value: { metadata: { name: '' }, status: { allowed: isAllowed(object) } } }
       const { name } = (object as KubeObject).metadata
       if (objects.has(key(type.plural, namespace, name))) return apiFault('alreadyExists', `${type.plural} "${name}" already exists`)
       self.writes.push(`create ${type.plural} ${name}`)
@@ -187,7 +200,7 @@ export const bench = (kinds: readonly KindBlock[] = [testKind]): Bench => {
     clockAhead: () =>
       Promise.resolve(refused('get', { group: '', version: 'v1', plural: 'version', kind: '' }) ?? { ok: true, value: self.clockAhead }),
     serverVersion: () =>
-      Promise.resolve(refused('get', { group: '', version: 'v1', plural: 'version', kind: '' }) ?? { ok: true, value: 'v1.36.2' }),
+      Promise.resolve(refused('get', { group: '', version: 'v1', plural: 'version', kind: '' }) ?? { ok: true, value: self.kubernetes }),
   }
 
   const self: Bench = {
@@ -202,6 +215,8 @@ export const bench = (kinds: readonly KindBlock[] = [testKind]): Bench => {
     plan: undefined,
     sights: new Map(),
     certificates: [],
+    denied: new Set(),
+    kubernetes: 'v1.36.2',
     clockAhead: 0,
     answers: [],
     canAsk: false,

@@ -2,7 +2,7 @@ import { formatDuration } from '../../api/duration.ts'
 import { isExpiring } from '../expiring.ts'
 import { iso } from '../ledger.ts'
 import type { Certificate, ClusterSight } from './cluster-sight.ts'
-import { type Finding, type Look, orFine, plural, unseenFor, warning, wrong } from './look.ts'
+import { type Finding, type Look, orFine, unseenFor, warning, wrong } from './look.ts'
 
 const DAY_MS = 24 * 3_600_000
 const AUTHORITY_MS = 180 * DAY_MS
@@ -56,9 +56,9 @@ export const judgedCertificates = (all: readonly Certificate[], now: number): re
 /** The first of them to end. */
 export const endOf = (all: readonly Certificate[], now: number): string => {
   const first = all.toSorted((a, b) => a.expires - b.expires)[0]
-  return first
-    ? `${plural(all.length, 'certificate')}; the first to end is the ${first.what}, on ${day(first.expires)} (${formatDuration(first.expires - now)}).`
-    : 'None is needed.'
+  if (!first) return 'None is needed.'
+  const when = `on ${day(first.expires)} (${formatDuration(first.expires - now)})`
+  return all.length === 1 ? `The ${first.what} ends ${when}.` : `Of ${all.length} the first to end is the ${first.what}, ${when}.`
 }
 
 const day = (time: number): string => iso(time).slice(0, 10)

@@ -1,6 +1,5 @@
 import type { Command } from 'commander'
 import { API_VERSION } from '../../../api/names.ts'
-import { onboardingLooks } from '../../../core/looks/cluster-looks.ts'
 import { lookAt } from '../../../core/looks/look.ts'
 import type { KubeObject } from '../api.ts'
 import { findingLines } from '../findings.ts'
@@ -157,6 +156,8 @@ const mustBeFit = async (
 ): Promise<string | undefined> => {
   const stranger = { key: { namespace, name }, talosconfig, isHasty: true, ...(kubeconfig ? { kubeconfig } : {}) }
   const sight = await outside.strangerSight(stranger, choice)
+  // Slow to load, with all that is known of versions.
+  const { onboardingLooks } = await import('../../../core/looks/cluster-looks.ts')
   const looked = lookAt(onboardingLooks, sight)
   const wrong = findingLines(looked, ['error'], outside.calledAs)
   if (wrong.length > 0) throw new Stop('refused', `the checks refuse to add cluster ${name}; nothing was created`, wrong)

@@ -1,7 +1,5 @@
 import type { Command } from 'commander'
-import { clusterLooks } from '../../../core/looks/cluster-looks.ts'
 import type { InstallationSight } from '../../../core/looks/installation-sight.ts'
-import { installationLooks } from '../../../core/looks/installation-looks.ts'
 import { fine, type Finding, lookAt, type Looked, plural, type Severity, unseen, unseenFor } from '../../../core/looks/look.ts'
 import type { Fault } from '../../../ports/fault.ts'
 import type { Exit } from '../exit-codes.ts'
@@ -61,7 +59,10 @@ const registered = async (outside: Outside, options: Options): Promise<readonly 
     if (!(error instanceof Stop) || options.talosconfig === undefined) throw error
     return [{ about: 'Installation', looked: [{ look: 'kubeconfig', findings: [unseen(`${error.message}.`)] }] }]
   }
-  const { installationSight } = await import('../../doctor/installation.ts')
+  const [{ installationSight }, { installationLooks }] = await Promise.all([
+    import('../../doctor/installation.ts'),
+    import('../../../core/looks/installation-looks.ts'),
+  ])
   const sight = await installationSight(session, await outside.certificates(session.choice))
   const about = `Installation in namespace ${session.namespace}, ${session.server}`
   return [{ about, looked: lookAt(installationLooks, sight) }, ...(await clusters(session, options.cluster, sight))]
@@ -83,6 +84,7 @@ const clusters = async (session: Session, only: string | undefined, installation
   const { deployment } = installation
   const pods = deployment.ok && deployment.value?.pods.ok ? deployment.value.pods.value : []
   const nodes = pods.filter(({ ready }) => ready).map(({ node }) => node)
+  const clusterLooks = await looksAtClusters()
   return Promise.all(
     names.map(async (name): Promise<Part> => {
       const sight = await outside.registeredSight({ namespace, name }, choice, nodes)
@@ -94,6 +96,9 @@ const clusters = async (session: Session, only: string | undefined, installation
 }
 
 const ADD = { remedy: 'Add one, or choose another namespace with -n.', command: 'ichor cluster add NAME --talosconfig FILE' }
+
+/** Slow to load, with all that is known of versions. */
+const looksAtClusters = async () => (await import('../../../core/looks/cluster-looks.ts')).clusterLooks
 
 const notSeen = (about: string, fault: Fault): Part => ({
   about,
@@ -116,7 +121,10 @@ const stranger = async (outside: Outside, options: Options, talosconfig: string)
     choice,
   )
   const own = new Set(['lock', 'operations'])
-  return { about: `Machines of ${options.talosconfig}`, looked: lookAt(clusterLooks, sight).filter(({ look }) => !own.has(look)) }
+  return {
+    about: `Machines of ${options.talosconfig}`,
+    looked: lookAt(await looksAtClusters(), sight).filter(({ look }) => !own.has(look)),
+  }
 }
 
 const countOf = (parts: readonly Part[], severity: Severity): number =>
