@@ -2,7 +2,6 @@
 import { parentPort, workerData } from 'node:worker_threads'
 import type { Wish } from '../src/storm/draw.ts'
 import type { Verdict } from '../src/storm/judge.ts'
-import { loadStorm, sabotageOf } from '../test/storm/sabotage.ts'
 import { startCoverage } from './storm-coverage.ts'
 
 export interface StormTask {
@@ -20,7 +19,9 @@ export interface StormAnswer {
 const { sabotage, coverage } = workerData as { sabotage?: string; coverage: boolean }
 const port = parentPort
 if (!port) throw new Error('this is a thread of scripts/storm.ts')
+// Before anything is loaded that is counted: much runs once, while it loads.
 const stopCoverage = coverage ? await startCoverage() : undefined
+const { loadStorm, sabotageOf } = await import('../test/storm/sabotage.ts')
 const storm = await loadStorm(sabotage === undefined ? undefined : sabotageOf(sabotage))
 
 const work = async ({ wishes, isLast }: StormTask): Promise<void> => {
