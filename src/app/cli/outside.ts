@@ -5,6 +5,9 @@ import type { ConnectionChoice, Outside } from './session.ts'
 import { processTerminal } from './terminal.ts'
 import { version } from './version.ts'
 
+/** Read by Kubernetes' tools, which take an unquoted n, y, on or off for a boolean, as a key too (YAML 1.1). */
+const YAML = { version: '1.1', compat: 'yaml-1.1', lineWidth: 0, aliasDuplicateObjects: false } as const
+
 /** The real world. What only some commands need is loaded when they ask for it. */
 export const realOutside = (kinds: readonly KindBlock[], plan: Outside['plan'], terminal = processTerminal()): Outside => ({
   terminal,
@@ -21,7 +24,7 @@ export const realOutside = (kinds: readonly KindBlock[], plan: Outside['plan'], 
     (await import('../doctor/sights.ts')).strangerSight(kubeconfigOf(choice), `ichor/${version}`, stranger),
   crds: async () => (await import('./install-objects.ts')).crds(),
   installed: async wanted => (await import('./install-objects.ts')).installed(wanted),
-  yaml: async value => (await import('yaml')).stringify(value, { lineWidth: 0 }),
+  yaml: async value => (await import('yaml')).stringify(value, YAML),
 })
 
 /** The words of the flags as the loader of kubeconfigs has them. */

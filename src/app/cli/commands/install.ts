@@ -4,14 +4,15 @@ import { INSTANCE, isOurs, MANAGED_BY, typeOf } from '../../../install/installat
 import { talosAccessPatch } from '../../../install/talos-access-patch.ts'
 import type { KubeObject } from '../api.ts'
 import { CRD, DEPLOYMENT, MACHINE, NAMESPACE, qualifiedName, TALOS_ACCOUNT } from '../resource-types.ts'
-import type { Session } from '../session.ts'
-import { must, whoAmI } from '../session.ts'
+import type { Wanted } from '../install-objects.ts'
+import type { GlobalOptions, Outside, Session } from '../session.ts'
+import { defaultNamespace, must, openSession, whoAmI } from '../session.ts'
 import { Stop } from '../stop.ts'
 import { bringUpStored, type Move, plannedMoves } from '../stored-versions.ts'
 import { timeoutOf } from '../timeout.ts'
 import { until } from '../until.ts'
 import type { Shell } from './command.ts'
-import { group, withExamples, works } from './command.ts'
+import { group, withExamples } from './command.ts'
 
 type Options = {
   readonly crdsOnly?: boolean
@@ -22,7 +23,8 @@ type Options = {
   readonly allNamespaces?: boolean
   readonly talosCluster?: string
   readonly talosPatch?: boolean
-  readonly policies: boolean
+  readonly output?: 'yaml'
+  readonly withoutPolicies?: boolean
   readonly dryRun?: boolean
   readonly wait: boolean
   readonly timeout: string
@@ -52,6 +54,7 @@ export const installCommand = (shell: Shell): Command => {
     .option('--no-controller', 'all but the controller, for one that you run yourself (ichor controller)')
     .option('--controller-user <name>', 'with --no-controller: the user of the API server that it runs as (default: the one who installs)')
     .option('--crds-only', 'only the resource types')
+    .addOption(new Option('-o, --output <format>', 'print the objects, for Git, ask no API server and write nothing').choices(['yaml']))
     .option('--dry-run', 'let the API server judge everything and write nothing')
     .option('--no-wait', 'do not wait until a controller is available')
     .option('--timeout <duration>', 'how long to wait for it', '5m')
@@ -59,13 +62,50 @@ export const installCommand = (shell: Shell): Command => {
     'install --image registry.example.org/ichor:0.1.0',
     'install --image registry.example.org/ichor:0.1.0 --talos-cluster home',
     'install --talos-patch > talos-access.yaml',
+    'install --image registry.example.org/ichor:0.1.0 -o yaml > ichor.yaml',
     'install --no-controller',
   ])
-  return works<Options & { readonly withoutPolicies?: boolean }>(install, shell, async (session, _, options) => {
-    if (options.talosPatch) return session.terminal.out(talosAccessPatch(session.namespace).trimEnd())
-    if (options.crdsOnly) return installCrds(session, options)
-    return installAll(session, { ...options, policies: !options.withoutPolicies })
+  return install.action(async () => {
+    const options = install.optsWithGlobals<Options & GlobalOptions>()
+    if (options.talosPatch || options.output) await print(shell.outside, options)
+    else await (options.crdsOnly ? installCrds : installAll)(await openSession(shell.outside, options), options)
+    shell.leave('ok')
   })
+}
+
+/** What needs no API server, so that it is the same wherever it is printed. */
+const print = async (outside: Outside, options: Options & GlobalOptions): Promise<void> => {
+  const namespace = options.namespace ?? defaultNamespace
+  if (options.talosPatch) return outside.terminal.out(talosAccessPatch(namespace).trimEnd())
+  const rest = options.crdsOnly
+    ? []
+    : [
+        namespaceObject(namespace),
+        ...(await outside.installed(
+          wanted(options, namespace, () => {
+            throw new Stop('usage', 'as which user of the API server the controller runs cannot be asked here: add --controller-user')
+          }),
+        )),
+      ]
+  const texts = await Promise.all([...(await outside.crds()), ...rest].map(object => outside.yaml(object)))
+  outside.terminal.out(`# Ichor ${outside.version}, as ichor install -o yaml prints it.\n${texts.join('---\n').trimEnd()}`)
+}
+
+/** What the options ask for. `whoAmI` tells whom the controller runs as, where that is not said. */
+const wanted = (options: Options, namespace: string, whoAmI: () => string): Wanted => {
+  if (options.controller && !options.image)
+    throw new Stop('usage', '--image is missing: there is no public image of Ichor yet', [
+      'Build it from the Dockerfile of the project, push it, and name it here; or run the controller yourself, with --no-controller.',
+    ])
+  return {
+    namespace,
+    controller: options.controller
+      ? { image: options.image ?? '', ...(options.replicas === undefined ? {} : { replicas: options.replicas }) }
+      : { user: options.controllerUser ?? whoAmI() },
+    policies: !options.withoutPolicies,
+    allNamespaces: options.allNamespaces === true,
+    ...(options.talosCluster === undefined ? {} : { talosCluster: options.talosCluster }),
+  }
 }
 
 /** What is there under the name of an object that we want to write. */
@@ -73,24 +113,12 @@ type Found = { readonly wanted: KubeObject; readonly type: Resource; readonly no
 
 const installAll = async (session: Session, options: Options): Promise<void> => {
   const { terminal, outside, namespace } = session
-  if (options.controller && !options.image)
-    throw new Stop('usage', '--image is missing: there is no public image of Ichor yet', [
-      'Build it from the Dockerfile of the project, push it, and name it here; or run the controller yourself, with --no-controller.',
-    ])
+  const me = options.controller ? '' : await whoAmI(session)
+  const asked = wanted(options, namespace, () => me)
   const timeoutMs = timeoutOf(options.timeout)!
-  await mustHavePolicies(session, options)
+  await mustHavePolicies(session, asked)
   const types = await outside.crds()
-  const rest = (
-    await outside.installed({
-      namespace,
-      controller: options.controller
-        ? { image: options.image ?? '', ...(options.replicas === undefined ? {} : { replicas: options.replicas }) }
-        : { user: options.controllerUser ?? (await whoAmI(session)) },
-      policies: options.policies,
-      allNamespaces: options.allNamespaces === true,
-      ...(options.talosCluster === undefined ? {} : { talosCluster: options.talosCluster }),
-    })
-  ).map(object => ({ type: typeOf(object as never), object }))
+  const rest = (await outside.installed(asked)).map(object => ({ type: typeOf(object as never), object }))
   const space = { type: NAMESPACE, object: namespaceObject(namespace) }
   const all = [space, ...types.map(object => ({ type: CRD, object })), ...rest]
   const { found, unseen } = await lookAt(session, all)
@@ -112,7 +140,7 @@ const installAll = async (session: Session, options: Options): Promise<void> => 
   if (options.wait && options.controller) await available(session, timeoutMs)
 }
 
-const mustHavePolicies = async (session: Session, { policies }: Options): Promise<void> => {
+const mustHavePolicies = async (session: Session, { policies }: Wanted): Promise<void> => {
   const version = must(session, await session.api.serverVersion(), 'read the version of the API server')
   const minor = Number(/^v1\.(\d+)/.exec(version)?.[1])
   if (policies && minor < POLICIES_SINCE)
@@ -179,7 +207,7 @@ type Refusal = readonly [name: string, why: string]
 
 /** Everything is judged by the API server before anything is written: rights, and the objects themselves. All that it says is told at once. */
 const mustBeTaken = async (session: Session, all: readonly Writing[], unseen: readonly Refusal[] = []): Promise<void> => {
-  const { api, namespace } = session
+  const { api } = session
   const said = await Promise.all(
     all.map(async ({ type, object }): Promise<Refusal | undefined> => {
       const { name, namespace: place } = object.metadata
