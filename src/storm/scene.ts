@@ -172,6 +172,7 @@ export const watchScene = (stage: Stage): Scene => {
     world.machines.find(m => m.hostname === target.hostname)
   const targetOf = (operation: TalosOperation, machine: Machine): Target | undefined =>
     operation.status.machines?.find(t => machineOf(t) === machine)
+  const lock = (): LockState => lockOf(store.get(RESOURCE.leases, NAMESPACE, leaseName(CLUSTER)))
 
   return {
     stage,
@@ -182,12 +183,14 @@ export const watchScene = (stage: Stage): Scene => {
     onEntry: listener => void entries.push(listener),
     onOperation: listener => void writes.push(listener),
     onLock: listener => void locks.push(listener),
-    lock: () => lockOf(store.get(RESOURCE.leases, NAMESPACE, leaseName(CLUSTER))),
+    lock,
     leader: () => lockOf(store.get(RESOURCE.leases, NAMESPACE, LEADER_LEASE)).holder,
     terms: () => terms,
     editedAt: () => editedAt,
     openOn: machine => {
-      for (const operation of stage.operations()) {
+      const { uid } = lock()
+      // One that was tried again may wait for the lock with a machine in hand that its holder has taken up meanwhile.
+      for (const operation of stage.operations().toSorted((a, b) => Number(b.metadata.uid === uid) - Number(a.metadata.uid === uid))) {
         // Another may have been closed before it, of the machine in whose place this one came.
         const target = operation.status.machines?.find(t => t.phase === 'Running' && machineOf(t) === machine)
         if (target) return { operation, target }

@@ -154,8 +154,8 @@ export const stoppedIsStill: Checker = {
   name: 'stopped-begins-nothing',
   rule: 'spec 7',
   post: (scene, object) =>
-    scene.onOperation(({ before, after }) => {
-      if (!before || !after) return
+    scene.onOperation(({ before, after, isByHand }) => {
+      if (!before || !after || isByHand) return
       for (const target of after.status.machines ?? []) {
         const was = before.status.machines?.find(t => t.name === target.name)
         if (target.phase !== 'Running' || was?.phase !== 'Pending') continue
