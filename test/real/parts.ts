@@ -25,7 +25,7 @@ import { setTimeout as pause } from 'node:timers/promises'
 import { promisify } from 'node:util'
 import { extractFromZip } from './zip.ts'
 
-export const realPartNames = ['etcd', 'kube-apiserver', 'kubectl', 'helm', 'talosctl', 'talos-probe'] as const
+export const realPartNames = ['etcd', 'kube-apiserver', 'kubectl', 'helm', 'helm3', 'talosctl', 'talos-probe'] as const
 export type RealPartName = (typeof realPartNames)[number]
 export type RealPart = { path: string } | { missing: string }
 
@@ -71,6 +71,13 @@ const sources: Record<RealPartName, Source> = {
     effort: 'fetching it once, 37 MB',
     inKubebuilderAssets: false,
     make: output => unpack('helm', output),
+  },
+  helm3: {
+    version: () => goModuleVersion('helm3', 'helm.sh/helm/v3'),
+    effort: 'building it once, about a minute on two cores',
+    inKubebuilderAssets: false,
+    make: async (output, version) =>
+      buildGo({ module: 'helm3', package: 'helm.sh/helm/v3/cmd/helm', output, variables: await helmVersionVariables(version) }),
   },
   talosctl: {
     version: () => goModuleVersion('talos', 'github.com/siderolabs/talos'),
@@ -241,6 +248,20 @@ function kubernetesVersionVariables(version: string): Record<string, string> {
     'k8s.io/component-base/version.gitMinor': minor!,
     'k8s.io/component-base/version.gitTreeState': 'clean',
     'k8s.io/client-go/pkg/version.gitVersion': `v${version}`,
+  }
+}
+
+// As its own Makefile has them: for which Kubernetes it takes itself decides which charts it renders without a cluster.
+async function helmVersionVariables(version: string): Promise<Record<string, string>> {
+  const [, minor] = (await goModuleVersion('helm3', 'k8s.io/client-go')).split('.')
+  return {
+    'helm.sh/helm/v3/internal/version.version': `v${version}`,
+    ...Object.fromEntries(
+      ['pkg/lint/rules', 'pkg/chartutil'].flatMap(room => [
+        [`helm.sh/helm/v3/${room}.k8sVersionMajor`, '1'],
+        [`helm.sh/helm/v3/${room}.k8sVersionMinor`, minor!],
+      ]),
+    ),
   }
 }
 
