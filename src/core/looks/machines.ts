@@ -1,3 +1,4 @@
+import type { TalosMachine } from '../../api/talos-machine.ts'
 import type { Fault } from '../../ports/fault.ts'
 import { identity } from '../preflight.ts'
 import type { ClusterSight } from './cluster-sight.ts'
@@ -16,7 +17,7 @@ export const machines: Look<ClusterSight> = {
       [
         ...world.machines.flatMap(machine => {
           const facts = world.facts.machines[machine.metadata.name]
-          return facts && !facts.ok ? [away(`${nameOf(machine)} (${machine.spec.address})`, facts.fault, machine.metadata.name, sight)] : []
+          return facts && !facts.ok ? [away(machine, facts.fault, sight)] : []
         }),
         ...known.flatMap(({ name, facts }) =>
           facts.stage === 'running' && facts.ready
@@ -50,14 +51,29 @@ export const machines: Look<ClusterSight> = {
   },
 }
 
-const away = (name: string, fault: Fault, object: string, sight: ClusterSight): Finding => {
+/** A machine whose clock is wrong refuses certificates, or shows one that is not valid here; it can be asked through another. */
+const clockCure = (address: string, sight: ClusterSight) => {
+  const [other] = answering(sight).filter(({ facts }) => facts.role === 'controlplane')
+  return {
+    remedy: 'What is shown as a certificate of another time is often a wrong clock.',
+    command: `talosctl${other ? ` -e ${other.facts.address}` : ''} -n ${address} time`,
+  }
+}
+
+const away = (machine: TalosMachine, fault: Fault, sight: ClusterSight): Finding => {
+  const { metadata, spec } = machine
+  const name = `${nameOf(machine)} (${spec.address})`
   switch (fault.kind) {
     case 'unreachable':
     case 'busy':
+    case 'unauthenticated':
+      if (/certificate/.test(fault.message)) return wrong(`${name} does not answer: ${fault.message}`, clockCure(spec.address, sight))
       return wrong(`${name} does not answer: ${fault.message}`, {
         remedy:
           'Bring it back, or let its port 50000 be reached from here. If it is gone for good: take it out of etcd and Kubernetes first.',
-        ...(sight.isRegistered ? { command: `kubectl delete talosmachine ${object} -n ${sight.world.cluster.metadata.namespace}` } : {}),
+        ...(sight.isRegistered
+          ? { command: `kubectl delete talosmachine ${metadata.name} -n ${sight.world.cluster.metadata.namespace}` }
+          : {}),
       })
     case 'cancelled':
       return unseen(`${name} was not asked.`)
