@@ -184,9 +184,9 @@ export const heldIsLeft: Checker = {
       else if (!heldAt.has(name)) heldAt.set(name, scene.now())
     })
     const isStale = scene.stage.plan.strikes.some(s => s.family === 'stale')
-    scene.onOperation(({ before, after }) => {
+    scene.onOperation(({ before, after, isByHand }) => {
       // Who names one machine means it.
-      if (!after || after.spec.kind === 'node') return
+      if (!after || after.spec.kind === 'node' || isByHand) return
       for (const target of after.status.machines ?? []) {
         const was = before?.status.machines?.find(t => t.name === target.name)
         const held = heldAt.get(target.name)
@@ -220,20 +220,21 @@ export const workersStay: Checker = {
     const downSince = new Map<Machine, number>()
     const look = (): void => {
       for (const machine of workers) {
-        if (scene.world.isUp(machine)) downSince.delete(machine)
+        // One that was reset is no worker any more.
+        if (scene.world.isUp(machine) || machine.config === '') downSince.delete(machine)
         else if (!downSince.has(machine)) downSince.set(machine, scene.now())
       }
     }
     scene.onEntry(look)
-    scene.onOperation(({ before, after }) => {
-      if (!after || !takesWorkersAway(after)) return
+    scene.onOperation(({ before, after, isByHand }) => {
+      if (!after || isByHand || !takesWorkersAway(after)) return
       const targets = after.status.machines ?? []
       const opened = targets.filter(t => t.role === 'worker' && t.phase === 'Running')
       const isNew = (t: Target): boolean => before?.status.machines?.find(o => o.name === t.name)?.phase === 'Pending'
       const fresh = opened.find(isNew)
       if (!fresh) return
       look()
-      const limit = allowedUnavailable(after.spec.maxUnavailable, workers.length)
+      const limit = allowedUnavailable(after.spec.maxUnavailable, workers.filter(m => m.config !== '').length)
       if (opened.length > limit) return object(`${opened.map(t => t.hostname).join(', ')} are open together; ${limit} may be`)
       const openMachines = new Set(opened.map(scene.machineOf))
       const freshMachine = scene.machineOf(fresh)

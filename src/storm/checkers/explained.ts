@@ -59,6 +59,7 @@ const RULES: Readonly<Record<string, Explains>> = {
   CiliumKernel: hasCilium,
   CiliumTalos: hasCilium,
   ContainerMode: isContainer,
+  DeprecatedApis: asked => odd(asked).deprecated !== undefined,
   DowngradeRefused: ({ talos, kubernetes, shape }) =>
     isBack(shape.talos, talos.version ?? shape.talos) || isBack(shape.kubernetes, kubernetes.version ?? shape.kubernetes),
   EtcdAlarm: isFull,
