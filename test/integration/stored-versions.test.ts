@@ -1,5 +1,9 @@
 // A version of Ichor with another version of its resource types, installed over objects that are stored as the old one: on a real API server, with a look
 // into its etcd at what is stored. There is one version today; the next is made up here, with the same fields.
+import { execFile } from 'node:child_process'
+import { readFileSync } from 'node:fs'
+import { delimiter, dirname, join } from 'node:path'
+import { promisify } from 'node:util'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { API_VERSION, GROUP, VERSION } from '../../src/api/names.ts'
 import type { KubeObject } from '../../src/app/cli/api.ts'
@@ -11,9 +15,10 @@ import { processTerminal } from '../../src/app/cli/terminal.ts'
 import { kinds } from '../../src/kinds/registry.ts'
 import { failed } from '../../src/ports/fault.ts'
 import { type KubeRequest, type RealKubeApiserver, startKubeApiserver } from '../real/kube-apiserver.ts'
-import { realParts } from '../real/parts.ts'
+import { realPart, realParts } from '../real/parts.ts'
 
 const parts = await realParts('etcd', 'kube-apiserver')
+const kubectl = await realPart('kubectl')
 const NEXT = 'v1beta1'
 const CRDS = '/apis/apiextensions.k8s.io/v1/customresourcedefinitions'
 const OPERATIONS = `talosoperations.${GROUP}`
@@ -148,6 +153,34 @@ describe.skipIf('missing' in parts)(`another version of the types${'missing' in 
     expect(await storedVersions()).toEqual([NEXT])
     expect(await inEtcd()).toEqual({ one: `${GROUP}/${NEXT}`, two: `${GROUP}/${NEXT}` })
   }, 60_000)
+
+  it.skipIf('missing' in kubectl)(
+    'goes by hand as well, as the page says',
+    async () => {
+      const page = readFileSync(join(import.meta.dirname, '../../docs/upgrading.md'), 'utf8')
+      const commands = [...page.matchAll(/^ {4}(kubectl (?:get|patch) .*)$/gm)].map(([, command]) => command!)
+      expect(commands).toHaveLength(2)
+      await applied(crdsOf(VERSION, NEXT))
+      const before = await must({ path: operations(VERSION, 'one') })
+      const path = [dirname((kubectl as { path: string }).path), process.env['PATH']].join(delimiter)
+      const env = { ...process.env, PATH: path, KUBECONFIG: server.kubeconfigPath('admin') }
+      // A moment after its CRD was changed a server writes as before.
+      await expect
+        .poll(
+          async () => {
+            await promisify(execFile)('sh', ['-ec', commands[0]!], { env })
+            return inEtcd()
+          },
+          { timeout: 30_000 },
+        )
+        .toEqual({ one: `${GROUP}/${NEXT}`, two: `${GROUP}/${NEXT}` })
+      await promisify(execFile)('sh', ['-ec', commands[1]!], { env })
+      expect(await storedVersions()).toEqual([NEXT])
+      const now = await must({ path: operations(VERSION, 'one') })
+      expect([now.spec, now.status, now.metadata.uid]).toEqual([before.spec, before.status, before.metadata.uid])
+    },
+    60_000,
+  )
 
   it.each([
     ['an older Ichor over a newer one', [VERSION, NEXT], [VERSION], NEXT],
