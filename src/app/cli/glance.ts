@@ -1,23 +1,25 @@
 import { formatDuration } from '../../api/duration.ts'
-import type { TalosOperation, Target } from '../../api/talos-operation.ts'
+import type { KindBlock, TalosOperation, Target } from '../../api/talos-operation.ts'
 import type { State } from '../../core/operation-state.ts'
 import { clockTime, holderText, ownMessage, summarize } from '../../core/summary.ts'
 import type { Summary } from '../../core/summary.ts'
 import { phaseColor } from './output.ts'
+import type { Session } from './session.ts'
 import { alignedLines, clipped, wrapped } from './table.ts'
 import type { Colors } from './terminal.ts'
 
-/** An operation at a glance, as lines. `live`: it is watched on a terminal of that width; else its last decisions are listed, too. */
+/** An operation at a glance, as lines. `isLive`: it is watched on a terminal, and has to fit there; else its last decisions are listed, too. */
 export const glanceLines = (
+  { terminal, outside: { calledAs, kinds } }: Pick<Session, 'terminal' | 'outside'>,
   operation: TalosOperation,
-  now: number,
-  how: { colors: Colors; calledAs: string; live?: { width: number } },
+  isLive = false,
 ): string[] => {
-  const { colors } = how
+  const { colors } = terminal
+  const now = terminal.now()
   const summary = summarize(operation, now)
   const lines = [
     `${colors.bold(summary.name)}  ${colors.dim(aboutText(summary, operation))}`,
-    ...wrapped(`${MARKS[summary.state]} ${summary.headline}`, how.live?.width ?? Number.POSITIVE_INFINITY).map(line =>
+    ...wrapped(`${MARKS[summary.state]} ${summary.headline}`, isLive ? terminal.width() : Number.POSITIVE_INFINITY).map(line =>
       stateColor(summary.state, colors)(line),
     ),
   ]
@@ -35,10 +37,10 @@ export const glanceLines = (
 
   const short = (text: string) => withoutFailure(text, summary)
   const machines = operation.status.machines ?? []
-  if (machines.length > 0) lines.push('', ...machineLines(machines, now, colors, short))
-  if (!how.live && (operation.status.history?.length ?? 0) > 0) lines.push('', ...historyLines(operation, now, short))
-  const commands = summary.commands.filter(({ purpose }) => !how.live || purpose !== 'watch it')
-  if (commands.length > 0) lines.push('', ...commandLines(commands, how.calledAs))
+  if (machines.length > 0) lines.push('', ...machineLines(operation, now, { colors, kinds, short }))
+  if (!isLive && (operation.status.history?.length ?? 0) > 0) lines.push('', ...historyLines(operation, now, short))
+  const commands = summary.commands.filter(({ purpose }) => !isLive || purpose !== 'watch it')
+  if (commands.length > 0) lines.push('', ...commandLines(commands, calledAs))
   return withoutDoubleBlanks(lines)
 }
 
@@ -126,17 +128,26 @@ const progressText = ({ progress: { done, skipped, total } }: Summary): string =
 const nextText = (next: readonly string[]): string =>
   next.length > 4 ? `${next.slice(0, 4).join(', ')} and ${next.length - 4} more` : next.join(', ')
 
-const machineLines = (machines: readonly Target[], now: number, colors: Colors, short: (text: string) => string): string[] => {
+const machineLines = (
+  operation: TalosOperation,
+  now: number,
+  { colors, kinds, short }: { colors: Colors; kinds: readonly KindBlock[]; short: (text: string) => string },
+): string[] => {
+  const machines = operation.status.machines ?? []
+  const change = kinds.find(kind => kind.name === operation.spec.kind)?.change
   const rows = machines.map(m => [
     m.name,
     m.role,
     m.phase,
     m.phase === 'Running' || m.phase === 'Failed' ? (m.step ?? '') : '',
-    changeText(m),
+    ...(change ? [change.of(operation, m)] : []),
     timeText(m, now),
     short(ownMessage(m)),
   ])
-  const [header = '', ...body] = alignedLines(['MACHINE', 'ROLE', 'PHASE', 'STEP', 'TALOS', 'TIME', 'MESSAGE'], rows)
+  const [header = '', ...body] = alignedLines(
+    ['MACHINE', 'ROLE', 'PHASE', 'STEP', ...(change ? [change.title.toUpperCase()] : []), 'TIME', 'MESSAGE'],
+    rows,
+  )
   return [
     header,
     ...body.map((line, index) =>
@@ -149,12 +160,6 @@ const machineLines = (machines: readonly Target[], now: number, colors: Colors, 
 const withoutFailure = (text: string, { failure }: Summary): string => {
   const room = 80
   return failure && text.includes(failure.message.slice(0, room / 2)) ? clipped(text, room) : text
-}
-
-const changeText = ({ before, after, goal }: Target): string => {
-  const to = after?.version ?? goal?.['version'] ?? /:(v[^@/:]+)$/.exec(goal?.['image'] ?? '')?.[1]
-  if (!before?.version) return to ?? ''
-  return to && to !== before.version ? `${before.version} → ${to}` : before.version
 }
 
 // In the current step for one that is open, else from its opening to its close.

@@ -1,4 +1,5 @@
 import { beforeEach, describe, expect, it } from 'vitest'
+import { kinds } from '../../kinds/registry.ts'
 import { crds } from './install-objects.ts'
 import type { Bench } from './test-bench.ts'
 import { bench, failure, minutes, putCluster, putOperation, until } from './test-bench.ts'
@@ -90,6 +91,30 @@ describe('operation get', () => {
       '  run the failed step again, once the cause is mended: ichor operation resume talos-1-13-9 -n ichor-system',
       '  stop it for good:                                    ichor operation cancel talos-1-13-9 -n ichor-system',
       '  or, with kubectl:                                    kubectl annotate talosoperation talos-1-13-9 -n ichor-system ichor.maesh.dev/retry=true --overwrite',
+    ])
+  })
+
+  it('titles what a machine changes to by what its kind changes, and leaves it out where it changes no version', async () => {
+    const all = bench(kinds)
+    const of = (name: string, kind: string, machine: object) =>
+      putOperation(all, name, {
+        spec: { kind, talos: undefined, [kind]: kind === 'kubernetes' ? { version: 'v1.35.5' } : {} },
+        status: { phase: 'Running', stage: 'kubelet', machines: [machine, { name: 'cp-2', role: 'controlplane', phase: 'Completed' }] },
+      })
+    const machine = { name: 'cp-1', role: 'controlplane', phase: 'Running', before: { version: 'v1.13.8' } }
+    const goal = { from: 'ghcr.io/siderolabs/kubelet:v1.35.4', image: 'ghcr.io/siderolabs/kubelet:v1.35.5' }
+    of('k', 'kubernetes', { ...machine, goal })
+    of('n', 'node', machine)
+    await all.run('operation', 'get', 'k')
+    await all.run('operation', 'get', 'n')
+    const tables = all.out.filter(line => /^(MACHINE|cp-)/.test(line)).map(line => line.split(/ {2,}/).slice(3))
+    expect(tables).toEqual([
+      ['STEP', 'KUBERNETES', 'TIME', 'MESSAGE'],
+      ['v1.35.4 → v1.35.5'],
+      ['v1.35.5'],
+      ['STEP', 'TIME', 'MESSAGE'],
+      [],
+      [],
     ])
   })
 

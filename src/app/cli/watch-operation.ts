@@ -36,7 +36,7 @@ export const watchOperation = (
   const picture = () => {
     if (!seen) return [trouble ? `No answer yet: ${trouble.why}` : `Waiting for the first sight of operation ${name} …`]
     const now = terminal.now()
-    const lines = glanceLines(seen, now, { colors: terminal.colors, calledAs: outside.calledAs, live: { width: terminal.width() } })
+    const lines = glanceLines(session, seen, true)
     if (trouble)
       lines.push(
         '',
@@ -80,12 +80,7 @@ export const watchOperation = (
         seen = operation
         const exit = exitOf(operation)
         if (exit) {
-          if (!isLive && exit !== 'ok')
-            for (const line of glanceLines(operation, terminal.now(), {
-              colors: terminal.colors,
-              calledAs: outside.calledAs,
-            }))
-              say(line)
+          if (!isLive && exit !== 'ok') for (const line of glanceLines(session, operation)) say(line)
           return end(exit)
         }
       }

@@ -106,14 +106,9 @@ export const operationCommand = (shell: Shell): Command => {
 }
 
 const show = async (session: Session, name: string, output: Output): Promise<void> => {
-  const { terminal, outside } = session
   const object = await mustGet(session, OPERATION, name)
   if (output !== 'table' && output !== 'wide') return printObject(session, OPERATION, object, output)
-  for (const line of glanceLines(operationOf(object), terminal.now(), {
-    colors: terminal.colors,
-    calledAs: outside.calledAs,
-  }))
-    terminal.out(line)
+  for (const line of glanceLines(session, operationOf(object))) session.terminal.out(line)
 }
 
 const pauseOperation = async (session: Session, name: string): Promise<void> => {
