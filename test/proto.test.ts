@@ -12,7 +12,13 @@ import { MachineConfigSpecSchema, MachineTypeSpecSchema } from '../proto/gen/res
 import { SystemDiskSpecSchema } from '../proto/gen/talos/resource/definitions/block/block_pb.ts'
 import { MemberSpecSchema } from '../proto/gen/talos/resource/definitions/cluster/cluster_pb.ts'
 import { ImageCacheConfigSpecSchema } from '../proto/gen/talos/resource/definitions/cri/cri_pb.ts'
-import { CriImageCacheStatus, MachineType, RuntimeMachineStage } from '../proto/gen/talos/resource/definitions/enums/enums_pb.ts'
+import {
+  CriImageCacheStatus,
+  MachineType,
+  NetworkConfigLayer,
+  NetworkOperator,
+  RuntimeMachineStage,
+} from '../proto/gen/talos/resource/definitions/enums/enums_pb.ts'
 import { SpecSpecSchema } from '../proto/gen/talos/resource/definitions/etcd/etcd_pb.ts'
 import { LayerSchema } from '../proto/gen/talos/resource/definitions/extensions/extensions_pb.ts'
 import {
@@ -20,7 +26,7 @@ import {
   NodeStatusSpecSchema,
   StaticPodStatusSpecSchema,
 } from '../proto/gen/talos/resource/definitions/k8s/k8s_pb.ts'
-import { NodeAddressSpecSchema } from '../proto/gen/talos/resource/definitions/network/network_pb.ts'
+import { NodeAddressSpecSchema, OperatorSpecSpecSchema } from '../proto/gen/talos/resource/definitions/network/network_pb.ts'
 import { BootIDSpecSchema, MachineStatusSpecSchema } from '../proto/gen/talos/resource/definitions/runtime/runtime_pb.ts'
 import { KubernetesRootSpecSchema, OSRootSpecSchema } from '../proto/gen/talos/resource/definitions/secrets/secrets_pb.ts'
 import { ServiceSpecSchema } from '../proto/gen/talos/resource/definitions/v1alpha1/v1alpha1_pb.ts'
@@ -263,6 +269,17 @@ const rows = [
     NodeAddressSpecSchema,
     { addresses: [{ ip: new Uint8Array([1, 2, 3, 4]), prefixLength: 8 }], sortAlgorithm: 1 },
     hex`0a 08 0a04 01020304 1008 10 01`,
+  ),
+  wire(
+    OperatorSpecSpecSchema,
+    {
+      operator: NetworkOperator.OPERATOR_VIP,
+      linkName: 'e',
+      requireUp: true,
+      vip: { ip: { ip: new Uint8Array([1, 2, 3, 4]) }, gratuitousArp: true },
+      configLayer: NetworkConfigLayer.CONFIG_MACHINE_CONFIGURATION,
+    },
+    hex`08 02 1201 ${'e'} 18 01 32 0a 0a06 0a04 01020304 10 01 38 04`,
   ),
   wire(
     OSRootSpecSchema,

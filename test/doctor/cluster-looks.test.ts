@@ -127,6 +127,14 @@ const TROUBLES: readonly Trouble[] = [
     mend: clinic => (clinic.endpoints = undefined),
   },
   {
+    what: 'endpoints at which nobody answers, though the machines do',
+    look: 'endpoints',
+    wrong: clinic => (clinic.endpoints = ['10.5.0.77', '10.5.0.78']),
+    finds: /^unknown: No endpoint answers here: .*no route to host/,
+    says: /The machines themselves do/,
+    mend: clinic => (clinic.endpoints = undefined),
+  },
+  {
     what: 'a clock that is half a minute behind',
     look: 'clocks',
     wrong: ({ world }) => world.setClock('wk-2', -30_000),
@@ -519,6 +527,23 @@ describe('a look at a cluster', () => {
     expect(troubles.find(one => one.startsWith('nodes: unknown: The Nodes cannot be seen: kubernetes: 503'))).toBeDefined()
     expect(await clinic.finds('etcd')).toEqual([expect.stringMatching(/^ok: 3 members/)])
     expect(await clinic.finds('machines')).toEqual(['ok: 5 machines, all running and ready.'])
+  })
+
+  it('does not blame an operation that is at work for what it does to the machine that it has open', async () => {
+    const clinic = await openClinic({ kubernetes: 'v1.35.4' })
+    const open = (role: string, name: string, node: string) =>
+      operation(clinic, { phase: 'Running', machines: [{ name, role, phase: 'Running', node, step: 'reboot' }] })
+    open('controlplane', machineObject(clinic, 'cp-2'), 'cp-2')
+    clinic.told = (facts: { hostname?: string }) => (facts.hostname === 'cp-1' ? { ...facts, version: 'v1.12.6' } : facts)
+    clinic.world.powerOff('cp-2')
+    await clinic.pass(120_000)
+    expect(await clinic.finds('machines')).toEqual(['warning: cp-2 is away while operation up is at work on it.'])
+    expect(await clinic.finds('nodes')).toEqual(['ok: 5 Nodes, each with its machine.'])
+    expect(await clinic.finds('versions')).toEqual(['ok: Talos v1.12.6, v1.13.5, Kubernetes v1.35.4.'])
+    expect(await clinic.finds('etcd')).toEqual([expect.stringMatching(/^warning: etcd condition 1 on cp-2: .* Operation up is at work/)])
+    clinic.rewrite(ICHOR.operations, 'up', object => (object.status.phase = 'Cancelled'))
+    for (const look of ['machines', 'etcd']) expect((await clinic.finds(look))[0]).toMatch(/^error: /)
+    for (const look of ['nodes', 'versions']) expect((await clinic.finds(look))[0]).toMatch(/^warning: /)
   })
 
   it('knows a machine by more than how its name is spelled [B027 siderolabs/cluster-api-control-plane-provider-talos#185]', async () => {

@@ -1,9 +1,10 @@
 import type { TalosMachine } from '../../api/talos-machine.ts'
-import type { TalosOperation } from '../../api/talos-operation.ts'
+import type { TalosOperation, Target } from '../../api/talos-operation.ts'
 import type { Fault, Result } from '../../ports/fault.ts'
 import type { Lease } from '../../ports/home.ts'
 import type { ClusterMember, MachineFacts, Talos } from '../../ports/talos.ts'
 import type { Validity } from '../expiring.ts'
+import { openTargets } from '../ledger.ts'
 import type { World } from '../world.ts'
 
 /** What a talosconfig says of itself. */
@@ -64,6 +65,12 @@ export const silence = (sight: ClusterSight): Fault | undefined => {
   const first = Object.values(sight.world.facts.machines).find(facts => !facts.ok)
   return first && !first.ok ? first.fault : { kind: 'notFound', message: 'no machine of it is known' }
 }
+
+/** The operation that has such a machine open: what it does to it is no fault. */
+export const workOn = ({ operations }: ClusterSight, is: (target: Target) => boolean): string | undefined =>
+  operations.ok
+    ? operations.value.find(({ status }) => status.phase === 'Running' && openTargets(status).some(is))?.metadata.name
+    : undefined
 
 /** `ichor … NAME -n NAMESPACE`. */
 export const inNamespace = ({ world }: ClusterSight, command: string): string => `${command} -n ${world.cluster.metadata.namespace}`

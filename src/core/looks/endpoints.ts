@@ -1,6 +1,6 @@
 import type { ClusterSight } from './cluster-sight.ts'
 import { answering, nameOf, silence } from './cluster-sight.ts'
-import { fine, type Finding, listed, type Look, orFine, unseenFor, warning, wrong } from './look.ts'
+import { fine, type Finding, listed, type Look, orFine, unseen, unseenFor, warning, wrong } from './look.ts'
 
 /**
  * Whether the Talos API is talked to at addresses that stay with their machines (procedures 1.2, endpoint trap). A virtual address goes to another machine
@@ -50,6 +50,13 @@ export const endpoints: Look<ClusterSight> = {
         ? [warning(`${own[0]} is the only endpoint: while that machine is away nobody can be asked which machines there are.`, setThem)]
         : []),
     ]
+    if (!sight.members.ok && !silent && own.length > 0)
+      return [
+        ...found,
+        unseen(`No endpoint answers here: ${sight.members.fault.message}`, {
+          remedy: 'The machines themselves do; the controller needs one to find new ones.',
+        }),
+      ]
     if (found.length > 0) return found
     if (silent) return [unseenFor('Whether an endpoint is a virtual address', silent)]
     return orFine(found, fine(`${listed(own)}.`).message)

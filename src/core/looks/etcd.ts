@@ -2,7 +2,7 @@ import { DEFAULT_QUOTA_BYTES, quorumOf } from '../etcd-gate.ts'
 import { answered, leaderName } from '../etcd-members.ts'
 import { etcdViews, gate } from '../machine-steps/etcd.ts'
 import type { ClusterSight } from './cluster-sight.ts'
-import { answering, inNamespace, silence } from './cluster-sight.ts'
+import { answering, inNamespace, silence, workOn } from './cluster-sight.ts'
 import { fine, type Finding, type Look, plural, unseenFor, warning, wrong } from './look.ts'
 
 /** From here on there is little time left to do something about it. */
@@ -20,7 +20,10 @@ export const etcd: Look<ClusterSight> = {
     const views = etcdViews(sight.world)
     const verdict = gate({ spec: { acknowledge: [] } }, sight.world, { purpose: 'settled', etcdStepAllowed: false })
     const found: Finding[] = []
-    if (!verdict.pass)
+    const operation = workOn(sight, ({ role }) => role === 'controlplane')
+    if (!verdict.pass && verdict.kind === 'hold' && operation)
+      found.push(warning(`${verdict.message} Operation ${operation} is at work on a control plane, and waits for it.`))
+    else if (!verdict.pass)
       found.push(wrong(`${verdict.message} No control plane is touched meanwhile.`, verdict.remedy ? { remedy: verdict.remedy } : {}))
     const members = answered(views)
     const quotas = answering(sight).flatMap(({ facts }) => (facts.etcdQuotaBytes > 0 ? [facts.etcdQuotaBytes] : []))

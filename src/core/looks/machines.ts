@@ -2,7 +2,7 @@ import type { TalosMachine } from '../../api/talos-machine.ts'
 import type { Fault } from '../../ports/fault.ts'
 import { identity } from '../preflight.ts'
 import type { ClusterSight } from './cluster-sight.ts'
-import { answering, inNamespace, nameOf, silence } from './cluster-sight.ts'
+import { answering, inNamespace, nameOf, silence, workOn } from './cluster-sight.ts'
 import { type Finding, type Look, orFine, plural, unseen, unseenFor, warning, wrong } from './look.ts'
 
 /** Whether every machine answers, runs, is who it was, and is known to Ichor. */
@@ -17,10 +17,16 @@ export const machines: Look<ClusterSight> = {
       [
         ...world.machines.flatMap(machine => {
           const facts = world.facts.machines[machine.metadata.name]
-          return facts && !facts.ok ? [away(machine, facts.fault, sight)] : []
+          if (!facts || facts.ok) return []
+          const operation = workOn(sight, target => target.name === machine.metadata.name)
+          return [
+            operation
+              ? warning(`${nameOf(machine)} is away while operation ${operation} is at work on it.`)
+              : away(machine, facts.fault, sight),
+          ]
         }),
-        ...known.flatMap(({ name, facts }) =>
-          facts.stage === 'running' && facts.ready
+        ...known.flatMap(({ machine, name, facts }) =>
+          (facts.stage === 'running' && facts.ready) || workOn(sight, target => target.name === machine.metadata.name) !== undefined
             ? []
             : [
                 warning(

@@ -1,7 +1,7 @@
 import { identity } from '../preflight.ts'
 import { nodeOf } from '../world.ts'
 import type { ClusterSight, SeenMachine } from './cluster-sight.ts'
-import { answering, silence } from './cluster-sight.ts'
+import { answering, silence, workOn } from './cluster-sight.ts'
 import { type Look, orFine, plural, unseenFor, warning, wrong } from './look.ts'
 import type { NodeFacts } from '../../ports/kube.ts'
 
@@ -46,7 +46,7 @@ export const nodes: Look<ClusterSight> = {
           .filter(({ rule }) => rule === 'UnknownNode')
           .map(({ message }) => wrong(message)),
         ...found.value
-          .filter(({ ready }) => !ready)
+          .filter(({ ready, name }) => !ready && workOn(sight, ({ node }) => node === name) === undefined)
           .map(({ name }) => warning(`Node ${name} is not Ready.`, { command: `kubectl describe node ${name}` })),
       ],
       `${plural(found.value.length, 'Node')}, each with its machine.`,

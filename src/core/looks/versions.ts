@@ -36,7 +36,7 @@ export const versions: Look<ClusterSight> = {
     )
     const span = versionSpan(talos)
     const [low, high] = [span && parseVersion(span.lowest), span && parseVersion(span.highest)]
-    if (low && high && minorOf(low) !== minorOf(high))
+    if (low && high && minorOf(low) !== minorOf(high) && !isUpgrading(sight))
       found.push(
         warning(`Machines run Talos ${span?.lowest} to ${span?.highest}: an upgrade has not come to its end.`, {
           command: `ichor upgrade talos ${span?.highest} --cluster ${sight.world.cluster.metadata.name} --plan`,
@@ -50,6 +50,10 @@ export const versions: Look<ClusterSight> = {
     return [fine(`Talos ${texts.join(', ')}.`)]
   },
 }
+
+/** Then there are two for as long as it takes. */
+const isUpgrading = ({ operations }: ClusterSight): boolean =>
+  operations.ok && operations.value.some(({ spec, status }) => spec.kind === 'talos' && status.phase === 'Running')
 
 const knownTalos = (text: string): readonly Finding[] => {
   const version = parseVersion(text)
