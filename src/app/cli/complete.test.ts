@@ -43,6 +43,7 @@ describe('completion', () => {
     expect(await asked(world, 'cluster', 'get', '')).toEqual(['home', 'lab'])
     expect(await asked(world, 'machine', 'hold', 'wk')).toEqual(['wk-1', 'wk-2'])
     expect(await asked(world, 'upgrade', 'talos', 'v1.13.9', '--cluster', 'l')).toEqual(['lab'])
+    expect(await asked(world, 'doctor', '--cluster', 'h')).toEqual(['home'])
     expect(await asked(world, 'lock', '')).toEqual(['release', 'home', 'lab'])
     for (const name of ['ichor-system', 'other']) world.put('namespaces', { metadata: { name, namespace: '' } })
     expect(await asked(world, 'operation', 'list', '-n', '')).toEqual(['ichor-system', 'other'])
@@ -55,6 +56,8 @@ describe('completion', () => {
     expect(await asked(world, 'upgrade', 'talos', '--drain-policy', '')).toEqual(['wait', 'force', 'skip'])
     expect(await asked(world, 'operation', 'list', '--kube')).toEqual(['--kubeconfig'])
     expect(await asked(world, 'operation', 'list', '-o', 'y')).toEqual(['yaml'])
+    expect(await asked(world, 'doc')).toEqual(['doctor'])
+    expect(await asked(world, 'doctor', '--talos')).toEqual(['--talosconfig', '--talos-context'])
     expect(await asked(world, 'completion', '')).toEqual(['bash', 'zsh', 'fish'])
   })
 
