@@ -75,7 +75,8 @@ export const drawPlan = (wish: Wish): Plan => {
   const horizonMs = Math.ceil((isWhole ? machines : 2) * (180_000 / shape.haste + 40_000))
   const prospect: Prospect = { random, shape, kind: wish.kind, horizonMs, calls: 20 + 25 * (isWhole ? machines : 2) }
   // A few families in each run, so that one trouble does not hide what another would show.
-  const chosen = families.length <= 3 ? families : Array.from({ length: random.between(1, 4) }, () => random.pick(families))
+  const some = families.length <= 3 ? families : Array.from({ length: random.between(1, 4) }, () => random.pick(families))
+  const chosen = families.includes('answers') && families.length > 3 && random.chance(0.25) ? [...some, 'answers' as const] : some
   const strikes = chosen.flatMap(family =>
     family === 'gitops'
       ? [troubles[family].draw(prospect)]

@@ -77,6 +77,22 @@ const MISTAKEN: readonly Known[] = [
     'object.nothing == null ? null : null',
     'status.osds.all(o, o.pools.all(p, p.parts.all(q, q)))',
     'status.osds.all(o, status.osds.all(p, p == o))',
+    '((((((((((((((((((((((((((((((((((((((((true))))))))))))))))))))))))))))))))))))))))',
+    `${'!'.repeat(400)}true`,
+    `${'['.repeat(120)}${']'.repeat(120)}.size() == 1`,
+    '{1: true}[1] && {"a": 2}["b"] == 2',
+    'size(status.osds)',
+    'object.status.ceph.health.matches("[")',
+    'status.osds.map(o, o.weight)[0]',
+    'has(status.nothing) ? 1 : "two"',
+    'nothing.at.all == 1',
+    'some.Type{}',
+    'timestamp("never") == timestamp("never")',
+    'object.status.osds.filter(o, o.up).all(p, p.pools.exists(q, q == "main" && status.osds.all(r, r.up)))',
+    'true\n  && status.ceph.health ==\n',
+    'object.metadata.nothing',
+    '" "',
+    'status.osds.all(o, o.pools[7] == "x")',
     'status.osds.all(o, object.status.nothing.filter(p, p.up)[0].pools.all(q, q == o))',
   ].map(expr => ({ expr, objectRef: STORAGE })),
   { expr: 'true', objectRef: { ...STORAGE, kind: 'Nothing' } },
@@ -93,16 +109,19 @@ const drawSound = (random: Random): HealthGate => {
 export const drawGates = (random: Random): readonly HealthGate[] => {
   const sound = [drawSound(random), ...(random.chance(0.4) ? [drawSound(random)] : [])]
   const own = sound.filter((gate, i) => sound.findIndex(other => other.name === gate.name) === i)
-  if (random.chance(0.75)) return own
+  if (random.chance(0.65)) return own
   if (random.chance(0.4)) {
     const [name, { expr, objectRef }] = random.pick(Object.entries(HOPELESS))
     return [...own, { name, expr, objectRef, stableFor: '5s', timeout: '3m' }]
   }
-  const { expr, objectRef } = random.pick(MISTAKEN)
-  return [...own, { name: 'mistaken', expr, objectRef, stableFor: '5s', timeout: '3m' }]
+  const wrong = Array.from({ length: random.between(1, 3) }, (_, at): HealthGate => {
+    const { expr, objectRef } = random.pick(MISTAKEN)
+    return { name: `mistaken-${at}`, expr, objectRef, stableFor: '5s', timeout: '3m' }
+  })
+  return [...own, ...wrong]
 }
 
-export const isMistaken = ({ name }: HealthGate): boolean => name === 'mistaken'
+export const isMistaken = ({ name }: HealthGate): boolean => name.startsWith('mistaken')
 export const isHopeless = (gate: HealthGate): boolean => gate.name in HOPELESS || isMistaken(gate)
 
 /** Whether a gate holds at this moment, by the world itself. */

@@ -19,6 +19,12 @@ export type Oddities = {
   readonly vendorTail?: string
   /** Members of etcd go by other names than their machines. */
   readonly memberNames?: boolean
+  /** Machines call themselves by numbers, letters and both. */
+  readonly hosts?: boolean
+  /** All machines boot by Secure Boot. */
+  readonly secureBoot?: boolean
+  /** Of an installer that no factory made: extensions without a schematic, or a schematic that is none. */
+  readonly own?: 'extensions' | 'schematic'
   /** A machine that calls itself as the first one does. */
   readonly namesake?: number
   /** Patch that somebody applied to the configurations of all machines long ago, or of the control planes alone. */
@@ -32,6 +38,8 @@ export type Oddities = {
   readonly crashing?: string
   /** Nobody enforces who may start what. */
   readonly policyGaps?: boolean
+  /** etcd has raised NOSPACE, and room by now. */
+  readonly alarm?: boolean
   /** A pod that has ended, and still stands on a machine. */
   readonly ended?: boolean
 }
@@ -78,6 +86,9 @@ export const drawOddities = (random: Random, clash: Clash): Oddities => {
       () => ({ vip: true }),
       () => ({ vendorTail: random.pick(['+acme.2', '-acme.2', '.acme']) }),
       () => ({ memberNames: true }),
+      () => ({ hosts: true }),
+      () => ({ secureBoot: true }),
+      () => ({ own: random.pick(['extensions', 'schematic']) }),
       () => (machines > 1 ? { namesake: random.between(1, machines - 1) } : {}),
       () => ({ written: written(random, clash) }),
       () => ({ written: written(random, clash) }),
@@ -95,6 +106,7 @@ export const drawOddities = (random: Random, clash: Clash): Oddities => {
       }),
       () => ({ policyGaps: true }),
       () => ({ ended: true }),
+      () => ({ alarm: true }),
     ])()
   return { ...anyOf(), ...(random.chance(0.4) ? anyOf() : {}), ...(controlPlanes > 1 && random.chance(0.1) ? { vip: true } : {}) }
 }
@@ -103,7 +115,7 @@ const ZERO = '00000000-0000-0000-0000-000000000000'
 
 /** What the world begins with. */
 export const oddWorld = (
-  { release, uuids, families, vip, vendorTail, memberNames, namesake }: Oddities,
+  { release, uuids, families, vip, vendorTail, memberNames, namesake, hosts, own }: Oddities,
   shape: { readonly talos: string; readonly controlPlanes: number },
 ): Partial<WorldOptions> => {
   const v4 = (index: number): string => `10.5.0.${index + 2}`
@@ -121,6 +133,8 @@ export const oddWorld = (
     ...(vip ? { vip: '10.5.0.250' } : {}),
     ...(vendorTail ? { vendorTail: () => vendorTail } : {}),
     ...(memberNames ? { memberNames: (index: number) => `etcd-${index}` } : {}),
+    ...(hosts ? { hostnames: (index: number) => ['m10', 'm2', 'm', '2', '10', 'm-a', 'm-b', 'M2'][index] ?? nameOf(index) } : {}),
+    ...(own === 'extensions' ? { extensions: ['own'] } : own === 'schematic' ? { schematic: 'own-build' } : {}),
     ...(namesake === undefined ? {} : { hostnames: (index: number) => nameOf(index === namesake ? 0 : index) }),
   }
 }
@@ -130,7 +144,7 @@ const INVENTORY = { namespace: 'kube-system', name: 'talos-bootstrap-manifests-i
 /** What somebody did to it since. */
 export const setUpOddities = (
   world: World,
-  { written: wrote, leftovers, deprecated, manifest, crashing, policyGaps, ended }: Oddities,
+  { written: wrote, leftovers, deprecated, manifest, crashing, policyGaps, ended, alarm, secureBoot }: Oddities,
 ): void => {
   const { site, store, faults } = world
   for (const machine of wrote ? world.machines.filter(m => wrote.workers || m.role === 'controlplane') : []) {
@@ -151,6 +165,10 @@ export const setUpOddities = (
     const entries = { 'kube-system_once__ConfigMap': '', 'kube-system_of-another__ConfigMap': '', 'kube-system_gone__ConfigMap': '' }
     store.update(RESOURCE.configMaps, { ...inventory, data: { ...(inventory['data'] as object), ...entries } })
   }
+  for (const { disk } of secureBoot ? world.machines : []) {
+    const slot = disk.slots[disk.booted]
+    if (slot) disk.slots[disk.booted] = { ...slot, secureBoot: true }
+  }
   if (deprecated) faults.deprecatedApis = deprecated
   if (policyGaps) faults.policyGaps = ['The policy ichor-start is not there']
   if (crashing !== undefined) faults.crashing.set(crashing, 'Error: unknown flag: --gone')
@@ -158,6 +176,7 @@ export const setUpOddities = (
   if (manifest === 'refused' && dns) faults.refusedManifests.set(`ConfigMap kube-system/${dns.metadata.name}`, 'data: field is immutable')
   if (manifest === 'edited' && dns) store.update(RESOURCE.configMaps, { ...dns, data: { edited: 'by hand' } })
   if (manifest === 'deleted' && dns) store.remove(RESOURCE.configMaps, 'kube-system', dns.metadata.name)
+  if (alarm) world.etcd.raiseAlarm(world.member(0).id, 'NOSPACE')
   if (ended)
     for (const [index, phase] of (['Succeeded', 'Failed'] as const).entries())
       store.create(RESOURCE.pods, {

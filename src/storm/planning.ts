@@ -35,6 +35,17 @@ export const examine = async ({ world }: Story): Promise<readonly string[]> => {
   const { home, connections, clock } = openPorts(world, { name: PLANNER, operation: talosOperation(kinds) })
   const examiner = { home, connections, clock, withinMs: EXAMINED_MS, resolve: () => Promise.resolve([]) }
   const key = { namespace: NAMESPACE, name: CLUSTER }
+  // Somebody mistypes its name.
+  const spec = talosOperation(kinds).spec.parse({ clusterRef: { name: 'homme' }, kind: 'talos', talos: { version: 'v1.13.9' } })
+  const [first] = kinds
+  if (first)
+    await planOperation(
+      { home, connections, clock, timing: timing(), self: undefined },
+      first,
+      NAMESPACE,
+      'mistyped',
+      spec as OperationSpec,
+    )
   const sight = await examineCluster(examiner, key)
   if (!sight.ok) return [sight.fault.message]
   const stranger = await examineStranger(examiner, key, sight.value.world.cluster.spec)

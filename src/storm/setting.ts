@@ -78,10 +78,15 @@ export const drawSetting = (random: Random, shape: Omit<Shape, 'setting'>, to: s
       { schedule: 'every day', duration: '1h', timeZone: 'UTC' },
       { schedule: '0 */2 * * *', duration: '90m', timeZone: 'UTC' },
     ],
+    [
+      { schedule: '0 */2 * * *', duration: '0s', timeZone: 'UTC' },
+      { schedule: '0 */2 * * *', duration: '1h', timeZone: 'Europe/Nowhere' },
+      { schedule: '0 0 31 2 *', duration: '1h', timeZone: 'UTC' },
+    ],
   ]
   return {
     ...(random.chance(0.3) ? { extensions: ['iscsi-tools'] } : {}),
-    ...(random.chance(0.15) ? { windows: random.pick(windows) } : {}),
+    ...(random.chance(0.2) ? { windows: random.pick(windows) } : {}),
     ...(random.chance(0.2)
       ? {
           factory: random.pick([
@@ -127,15 +132,15 @@ export const drawSetting = (random: Random, shape: Omit<Shape, 'setting'>, to: s
         }
       : {}),
     ...(random.chance(0.3) ? { bloated: random.between(0, controlPlanes - 1) } : {}),
-    ...(random.chance(0.05) ? { twoBudgets: true } : {}),
+    ...(random.chance(0.1) ? { twoBudgets: true } : {}),
     ...(random.chance(0.1) ? { storage: true } : {}),
     ...(random.chance(0.3) ? { service: true } : {}),
-    ...(random.chance(0.06) ? { platform: random.pick(['container', 'aws', 'nocloud']) } : {}),
+    ...(random.chance(0.06) ? { platform: random.pick(['container', 'aws', 'nocloud', '']) } : {}),
     ...(random.chance(0.05) ? { quota: 48 * 2 ** 20 } : {}),
     ...(workers > 0 && random.chance(0.2) ? { ownPod: controlPlanes + random.between(0, workers - 1) } : {}),
     ...(random.chance(0.1) ? { capitals: true } : {}),
     ...(random.chance(0.25) ? { gates: drawGates(random) } : {}),
-    ...(random.chance(0.4) ? { oddities: drawOddities(random, { machines, controlPlanes, kubernetes, talos, to }) } : {}),
+    ...(random.chance(0.5) ? { oddities: drawOddities(random, { machines, controlPlanes, kubernetes, talos, to }) } : {}),
   }
 }
 
@@ -148,7 +153,7 @@ export const worldOf = (setting: Setting, { controlPlanes, talos }: Pick<Shape, 
   return {
     ...(extensions ? { schematic: SCHEMATIC, extensions } : {}),
     ...(cilium ? { cilium } : {}),
-    ...(platform ? { platform } : {}),
+    ...(platform === undefined ? {} : { platform }),
     ...(quota ? { etcdQuotaBytes: quota } : {}),
     ...(capitals ? { hostnames: (index: number) => name(index).toUpperCase() } : {}),
     ...(oddities ? oddWorld(oddities, { controlPlanes, talos }) : {}),

@@ -113,6 +113,8 @@ export const playPlan = async (plan: Plan, options: StormOptions = {}): Promise<
   const asksWhatIsWrong = (): Promise<void> =>
     asks('what is wrong', async () => {
       const found = await examine(story)
+      // What the metrics tell.
+      for (const { process } of stage.replicas) if (process.controller.queue().depth < 0) errors.push('a queue is shorter than empty')
       errors.push(...found.filter(isGarbled))
       return found.length > 0 ? `${found.length} things are said to be wrong` : undefined
     })

@@ -20,6 +20,8 @@ export type Weather = {
   readonly mute: Set<string>
   /** What the etcd at an address says instead of what is so, and since when. */
   readonly etcdSays: Map<string, { readonly since: number; readonly edit: (view: EtcdView) => EtcdView }>
+  /** Each ends a watch of a machine, as one ends whose credential was replaced. */
+  readonly machineWatches: Set<() => void>
   /** Called when something above changed. */
   readonly changed: Set<() => void>
 }
@@ -31,6 +33,7 @@ export const createWeather = (): Weather => ({
   clockRate: new Map(),
   mute: new Set(),
   etcdSays: new Map(),
+  machineWatches: new Set(),
   changed: new Set(),
 })
 
@@ -114,6 +117,19 @@ const odd = (connections: Connections, weather: Weather): Connections => {
         const view = await talos.etcd(address)
         const said = weather.etcdSays.get(address)
         return view.ok && said ? ok(said.edit(view.value)) : view
+      },
+      watch: (address, told) => {
+        const stop = talos.watch(address, told)
+        const end = (): void => {
+          weather.machineWatches.delete(end)
+          stop()
+          told('ended')
+        }
+        weather.machineWatches.add(end)
+        return () => {
+          weather.machineWatches.delete(end)
+          stop()
+        }
       },
       install: async (address, image, call) => {
         const result = await talos.install(address, image, call)

@@ -4,6 +4,7 @@ import { allowedUnavailable } from '../../core/rollout-order.ts'
 import type { PortCall } from '../../world/calls.ts'
 import type { Machine } from '../../world/machine.ts'
 import { ICHOR } from '../../world/ports/home.ts'
+import { NOBODYS } from '../faults/people.ts'
 import type { Checker } from '../checker.ts'
 import type { Scene } from '../scene.ts'
 import { NAMESPACE } from '../story.ts'
@@ -161,7 +162,7 @@ export const ownAddress: Checker = {
   name: 'own-address',
   rule: 'I30',
   post: (scene, object) => {
-    const everKnown = new Set(scene.world.machines.flatMap(m => m.addresses))
+    const everKnown = new Set([NOBODYS, ...scene.world.machines.flatMap(m => m.addresses)])
     scene.onCall(({ port, name, target }) => {
       if (port !== 'talos' || everKnown.has(target)) return
       for (const machine of scene.world.machines) for (const address of machine.addresses) everKnown.add(address)
@@ -238,7 +239,10 @@ export const workersStay: Checker = {
       if (opened.length > limit) return object(`${opened.map(t => t.hostname).join(', ')} are open together; ${limit} may be`)
       const openMachines = new Set(opened.map(scene.machineOf))
       const freshMachine = scene.machineOf(fresh)
-      const down = [...downSince].filter(([m, since]) => !openMachines.has(m) && scene.now() - since > STALE_MS).map(([m]) => m.name)
+      // One that was reset is no worker of this cluster any more.
+      const down = [...downSince]
+        .filter(([m, since]) => m.config !== '' && !openMachines.has(m) && scene.now() - since > STALE_MS)
+        .map(([m]) => m.name)
       const isDownItself = freshMachine !== undefined && downSince.has(freshMachine)
       if (down.length + opened.length > limit && !isDownItself)
         object(`${fresh.hostname} is opened while ${down.join(', ')} is away; ${limit} may be`)

@@ -35,7 +35,7 @@ const odd = ({ setting }: Asked): Oddities => setting.oddities ?? {}
 const namesImage: Explains = ({ talos, setting }) => talos.image !== undefined || setting.image !== undefined
 const namesSchematic: Explains = ({ talos, setting }) => talos.schematic !== undefined || setting.extensions !== undefined
 /** etcd has more than it may have. */
-const isFull: Explains = ({ setting }) => setting.quota !== undefined
+const isFull: Explains = asked => asked.setting.quota !== undefined || odd(asked).alarm === true
 const isTooFar: Explains = ({ talos: { version }, shape }) => version !== undefined && Math.abs(minorSteps(shape.talos, version)) > 1
 /** Installers have a last word of their own about the version that runs. */
 const isForcedUpon: Explains = asked =>
@@ -97,7 +97,9 @@ const RULES: Readonly<Record<string, Explains>> = {
       : isReset(asked) && asked.shape.controlPlanes < 4 && !accepts(asked, 'no-fault-tolerance'),
   RebootNeeded: asked => isPatchedBy(PATCHES.onBoot)(asked) && ['try', 'no-reboot'].includes(asked.config.mode ?? ''),
   SchematicMismatch: asked => namesImage(asked) || namesSchematic(asked),
-  SecureBootMismatch: namesImage,
+  SecureBootMismatch: asked => namesImage(asked) || odd(asked).secureBoot === true,
+  SchematicInvalid: asked => odd(asked).own !== undefined,
+  SchematicUnknown: asked => odd(asked).own !== undefined,
   SnapshotStorage: ({ talos }) => talos.snapshot === 'required',
   TalosSkew: asked => isTooFar(asked) || !supports(asked.shape.talos, asked.kubernetes.version ?? asked.shape.kubernetes),
   TalosUnknown: ({ talos: { version } }) => version !== undefined && !isKnown(version),
@@ -116,6 +118,8 @@ const REASONS: Readonly<Record<string, Explains>> = {
   ImageNotFound: asked =>
     namesImage(asked) ||
     namesSchematic(asked) ||
+    odd(asked).own !== undefined ||
+    odd(asked).secureBoot === true ||
     asked.setting.factory !== undefined ||
     (asked.talos.version !== undefined && !RELEASE_NAMES.includes(asked.talos.version)),
   HealthGateTimeout: ({ setting }) => setting.gates?.some(isHopeless) === true,

@@ -39,10 +39,11 @@ const KINDS: readonly FaultKind[] = [
 export const answers: Trouble<Stage> = {
   family: 'answers',
   harmless: false,
-  draw: ({ random, shape, horizonMs }) => ({
+  draw: ({ random, shape, horizonMs, calls }) => ({
     family: 'answers',
     what: random.pick(WHATS),
-    when: { at: random.chance(0.4) ? 0 : random.between(0, horizonMs) },
+    // Where something has just been done, mostly.
+    when: random.chance(0.5) ? { call: random.between(1, calls) } : { at: random.chance(0.5) ? 0 : random.between(0, horizonMs) },
     word: random.pick(KINDS),
     // One machine's, or everybody's.
     ...(random.chance(0.5) ? { machine: random.between(0, machinesOf(shape) - 1) } : {}),

@@ -53,12 +53,17 @@ export const watch: Trouble<Stage> = {
   harmless: true,
   draw: ({ random, horizonMs }) => ({
     family: 'watch',
-    what: random.pick(['cut', 'stalled']),
+    what: random.pick(['cut', 'cut', 'stalled', 'stalled', 'machines end theirs']),
     when: { at: random.between(0, horizonMs) },
     forMs: random.between(1000, 180_000),
   }),
   strike: (stage, { what, forMs = 0 }) => {
     const { weather } = stage
+    if (what === 'machines end theirs') {
+      stage.note('the watches of machines end')
+      for (const end of weather.machineWatches) end()
+      return
+    }
     if (weather.watches !== 'fine') return
     stage.note(`watches are ${what} for ${forMs} ms`)
     weather.watches = what === 'cut' ? 'cut' : 'stalled'

@@ -116,6 +116,7 @@ export const installer: Trouble<Stage> = {
     'installer',
     [
       ...['fails', 'fails for a while', 'goes silent', 'boots the old slot', 'boots the old slot and keeps the way back'],
+      ...['is not what its name says', 'has another version than its name says', 'ends with any code'],
       ...['finds no room for a kernel', 'finds the machine too old', 'has no room to be pulled into', 'is in no registry'],
     ],
     10_000,
@@ -137,6 +138,20 @@ export const installer: Trouble<Stage> = {
         return () => {
           for (const address of machine.addresses) stage.weather.mute.delete(address)
         }
+      case 'is not what its name says':
+      case 'has another version than its name says': {
+        // Whoever built it gave it a wrong tag.
+        const other =
+          what === 'is not what its name says' ? { schematic: 'd'.repeat(64), extensions: ['other-tools'] } : { version: 'v1.13.1' }
+        return stage.story.world.journal.onEntry(({ machine: name, what: happened }) => {
+          const slot = name === machine.name && happened === 'down' ? machine.disk.slots[machine.disk.next] : undefined
+          if (slot && machine.disk.next !== machine.disk.booted)
+            stage.byHand(machine, () => void (machine.disk.slots[machine.disk.next] = { ...slot, ...other }))
+        })
+      }
+      case 'ends with any code':
+        faults.installer = { exitCode: 3 + times, lines: times > 1 ? ['no space left on device', 'writing /boot/EFI failed'] : [], times }
+        return () => void (faults.installer = undefined)
       case 'finds no room for a kernel':
         faults.bootPartitionFull = true
         return () => void (faults.bootPartitionFull = false)

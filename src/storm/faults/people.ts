@@ -35,6 +35,8 @@ const WHATS = [
     'delete lease',
     'another operation',
   ],
+  ...['asks for another cluster'],
+  ...['a crowd of operations', 'a crowd of operations', 'edit machine status', 'edit machine status', 'add a machine object'],
   ...['other value of retry', 'scale a budget', 'override', 'another kind of operation', 'lease of a machine', 'lease of the CNI'],
   ...['lease of a machine that is gone', 'lease of an operation that is gone', 'lease of a cluster that is gone', 'lease without its uid'],
 ] as const
@@ -149,6 +151,48 @@ export const people: Trouble<Stage> = {
         if (object) world.store.remove(ICHOR.machines, object.metadata.namespace ?? '', object.metadata.name)
         return
       }
+      case 'asks for another cluster':
+        if (!story.operation('elsewhere'))
+          story.create({
+            name: 'elsewhere',
+            spec: { kind: 'node', clusterRef: { name: 'away' }, node: { action: 'reboot', machine: machine.name } },
+          })
+        return () => stage.ask('elsewhere', { cancelled: true })
+      case 'a crowd of operations': {
+        for (const [at, { name: of }] of world.machines.slice(0, 3).entries())
+          if (!story.operation(`crowd-${at}`))
+            story.create({
+              name: `crowd-${at}`,
+              spec: {
+                kind: 'node',
+                acknowledge: ['api-outage'],
+                node: { action: at === 1 ? 'restart-service' : 'reboot', machine: of, ...(at === 1 ? { service: 'kubelet' } : {}) },
+              },
+            })
+        stage.ask('crowd-0', { paused: true })
+        return after(forMs, () => stage.ask('crowd-0', { paused: false }))
+      }
+      case 'edit machine status': {
+        // Whoever restores objects from a backup without their status. Discovery writes it anew.
+        const object = world.store
+          .list(ICHOR.machines)
+          .items.find(m => (m['spec'] as { address?: string }).address === machine.addresses[0])
+        if (object) world.store.update(ICHOR.machines, { ...object, status: {} })
+        return
+      }
+      case 'add a machine object': {
+        const name = 'nobody-answers'
+        if (world.store.get(ICHOR.machines, NAMESPACE, name)) return
+        const [any] = world.store.list(ICHOR.machines).items
+        if (!any) return
+        world.store.create(ICHOR.machines, {
+          apiVersion: String(any['apiVersion']),
+          kind: String(any['kind']),
+          metadata: { name, namespace: NAMESPACE, labels: any.metadata.labels ?? {} },
+          spec: { clusterRef: { name: CLUSTER }, address: NOBODYS, role: 'worker' },
+        })
+        return () => void world.store.remove(ICHOR.machines, NAMESPACE, name)
+      }
       case 'delete lease':
         stage.byHand(undefined, () => world.store.remove(RESOURCE.leases, NAMESPACE, leaseName(CLUSTER)))
         return
@@ -166,6 +210,8 @@ export const people: Trouble<Stage> = {
   },
 }
 
+/** Where no machine has ever been; a person wrote it, and so it may be asked. */
+export const NOBODYS = '10.5.9.77'
 /** The uid of what was there once. */
 const GONE = '00000000-0000-4000-8000-000000000000'
 
