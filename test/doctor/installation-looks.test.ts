@@ -36,6 +36,12 @@ const healthy = (): Bench => {
   return world
 }
 
+/** As they are for a controller that somebody runs. */
+const policiesFor = (user: string) =>
+  installed({ namespace: NAMESPACE, controller: { user }, policies: true, allNamespaces: false }).filter(({ kind }) =>
+    kind?.startsWith('ValidatingAdmissionPolicy'),
+  )
+
 /** How to put everything back as it is now. */
 const keep = (world: Bench): (() => void) => {
   const objects = structuredClone([...world.objects])
@@ -216,6 +222,20 @@ const TROUBLES: readonly Trouble[] = [
     code: 3,
   },
   {
+    what: 'policies for another controller than the one that is installed',
+    wrong: world => {
+      for (const object of policiesFor('alice@example.org'))
+        world.objects.set(`${typeOf(object as never).plural}//${object.metadata.name}`, object)
+    },
+    finds: [
+      `policies: error: ValidatingAdmissionPolicy ichor-operations is not the one of this version for the controller ${ACCOUNT}.`,
+      `policies: error: ValidatingAdmissionPolicy ichor-status is not the one of this version for the controller ${ACCOUNT}.`,
+      `policies: error: ValidatingAdmissionPolicy ichor-leases is not the one of this version for the controller ${ACCOUNT}.`,
+    ],
+    says: /ichor install/,
+    code: 3,
+  },
+  {
     what: 'somebody who may do nothing',
     wrong: world => {
       for (const verb of ['list', 'create', 'patch', 'override']) world.denied.add(`self ${verb} talosoperations`)
@@ -388,8 +408,8 @@ describe('ichor doctor on an installation', () => {
   it('takes a controller that somebody runs himself for one, and asks for its rights only as that user', async () => {
     const world = healthy()
     for (const key of ['deployments/ichor-system/ichor-controller']) world.objects.delete(key)
-    const mine = installed({ namespace: NAMESPACE, controller: { user: 'alice@example.org' }, policies: true, allNamespaces: false })
-    for (const object of mine) world.objects.set(`${typeOf(object as never).plural}//${object.metadata.name}`, object)
+    for (const object of policiesFor('alice@example.org'))
+      world.objects.set(`${typeOf(object as never).plural}//${object.metadata.name}`, object)
     const found = await doctor(world)
     expect([found.code, troublesOf(found)]).toEqual([0, []])
     expect(found.findings.find(({ look }) => look === 'policies')?.message).toBe('They hold, for the controller alice@example.org.')

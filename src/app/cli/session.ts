@@ -64,11 +64,13 @@ export type Answer = Exit | void
 
 export const defaultNamespace = 'ichor-system'
 
+export const choiceOf = ({ kubeconfig, context }: GlobalOptions): ConnectionChoice => ({
+  ...(kubeconfig ? { kubeconfig } : {}),
+  ...(context ? { context } : {}),
+})
+
 export const openSession = async (outside: Outside, options: GlobalOptions): Promise<Session> => {
-  const choice = {
-    ...(options.kubeconfig ? { kubeconfig: options.kubeconfig } : {}),
-    ...(options.context ? { context: options.context } : {}),
-  }
+  const choice = choiceOf(options)
   const { api, server, namespace, user } = await outside.connect(choice)
   return { outside, terminal: outside.terminal, api, server, user, choice, namespace: options.namespace ?? (namespace || defaultNamespace) }
 }

@@ -31,7 +31,7 @@ export const installationSight = async (session: Session, certificates: readonly
     optional(session, LEASE, namespace, CONTROLLER, leaseOf),
     ownAbilities(session),
   ])
-  const user = await controllerUser(session)
+  const user = deployment.ok && deployment.value ? accountIn(namespace) : await userOfPolicies(session)
   const [policies, lacks] = await Promise.all([
     policyFacts(session, user),
     controllerLacks(session, { user, isEverywhere: deployment.ok && deployment.value?.isEverywhere === true, self: await whoAmI(session) }),
@@ -87,11 +87,13 @@ const leaseOf = ({ spec }: KubeObject) => {
   return { holder: holderIdentity, renewed: Date.parse(renewTime) || 0, lastsMs: leaseDurationSeconds * 1000 }
 }
 
-/** The user for which the policies are; where there are none, that of the ServiceAccount. */
-const controllerUser = async ({ api, namespace }: Session): Promise<string> => {
+const accountIn = (namespace: string): string => userOf({ name: CONTROLLER_ACCOUNT, namespace })
+
+/** Where somebody runs the controller himself, the policies tell as whom; where there are none, it is to be the ServiceAccount. */
+const userOfPolicies = async ({ api, namespace }: Session): Promise<string> => {
   const found = await api.get(POLICY_TYPES['ValidatingAdmissionPolicy']!, undefined, POLICY.status)
   const named = found.ok ? /request\.userInfo\.username == '([^']+)'/.exec(JSON.stringify(found.value.spec))?.[1] : undefined
-  return named ?? userOf({ name: CONTROLLER_ACCOUNT, namespace })
+  return named ?? accountIn(namespace)
 }
 
 const policyFacts = async ({ api, namespace, outside }: Session, user: string): Promise<InstallationSight['policies']> => {

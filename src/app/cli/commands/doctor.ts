@@ -7,8 +7,8 @@ import { reportLines, typed } from '../findings.ts'
 import type { Output } from '../output.ts'
 import { outputOption, printValue } from '../output.ts'
 import { bareName, CLUSTER } from '../resource-types.ts'
-import type { ConnectionChoice, GlobalOptions, Outside, Session } from '../session.ts'
-import { defaultNamespace, mustGet, openSession } from '../session.ts'
+import type { GlobalOptions, Outside, Session } from '../session.ts'
+import { choiceOf, defaultNamespace, mustGet, openSession } from '../session.ts'
 import { Stop } from '../stop.ts'
 import type { Shell } from './command.ts'
 import { group, withExamples } from './command.ts'
@@ -111,14 +111,10 @@ const withoutServer = ({ kind }: Fault): Pick<Finding, 'remedy' | 'command'> =>
     : {}
 
 const stranger = async (outside: Outside, options: Options, talosconfig: string): Promise<Part> => {
-  const choice: ConnectionChoice = {
-    ...(options.kubeconfig ? { kubeconfig: options.kubeconfig } : {}),
-    ...(options.context ? { context: options.context } : {}),
-  }
   const key = { namespace: options.namespace ?? defaultNamespace, name: options.cluster ?? 'CLUSTER' }
   const sight = await outside.strangerSight(
     { key, talosconfig, ...(options.talosContext === undefined ? {} : { context: options.talosContext }) },
-    choice,
+    choiceOf(options),
   )
   const own = new Set(['lock', 'operations'])
   return {
