@@ -21,6 +21,8 @@ import { type KubeRequest, type RealKubeApiserver, startKubeApiserver } from '..
 import { realParts } from '../real/parts.ts'
 
 const parts = await realParts('etcd', 'kube-apiserver', 'helm')
+// One: each listens to standard output.
+const screen = processTerminal()
 const chart = join(import.meta.dirname, '../../charts/ichor')
 const IMAGE = 'registry.example.org/ichor:0.1.0'
 const NAMESPACE = 'ichor-system'
@@ -71,7 +73,7 @@ describe.skipIf('missing' in parts)(`installing over${'missing' in parts ? ` (${
   const ichor = async (argv: readonly string[], { as = 'admin', ...other }: Partial<Outside> & { readonly as?: string } = {}) => {
     const said = { out: [] as string[], err: [] as string[] }
     const terminal = {
-      ...processTerminal(),
+      ...screen,
       out: (line: string) => void said.out.push(line),
       err: (line: string) => void said.err.push(line),
     }
@@ -354,7 +356,7 @@ describe.skipIf('missing' in parts)(`installing over${'missing' in parts ? ` (${
   })
 
   it('a cluster that is too old for the policies: says so, and installs without them only when that is typed', async () => {
-    const outside = realOutside(kinds, () => Promise.resolve(failed('unsupported', 'nothing is planned here')))
+    const outside = realOutside(kinds, () => Promise.resolve(failed('unsupported', 'nothing is planned here')), screen)
     const old = {
       connect: async (choice: Parameters<Outside['connect']>[0]) => {
         const connection = await outside.connect(choice)

@@ -18,6 +18,8 @@ import { type KubeRequest, type RealKubeApiserver, startKubeApiserver } from '..
 import { realPart, realParts } from '../real/parts.ts'
 
 const parts = await realParts('etcd', 'kube-apiserver')
+// One: each listens to standard output.
+const screen = processTerminal()
 const kubectl = await realPart('kubectl')
 const NEXT = 'v1beta1'
 const CRDS = '/apis/apiextensions.k8s.io/v1/customresourcedefinitions'
@@ -50,7 +52,7 @@ describe.skipIf('missing' in parts)(`another version of the types${'missing' in 
   const install = async (crds: readonly Crd[], ...args: readonly string[]) => {
     const said = { out: [] as string[], err: [] as string[] }
     const terminal = {
-      ...processTerminal(),
+      ...screen,
       out: (line: string) => void said.out.push(line),
       err: (line: string) => void said.err.push(line),
     }
