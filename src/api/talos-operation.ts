@@ -307,7 +307,9 @@ export const operationStatus = z
         done: int32().meta({ description: 'How many machines are done.' }),
         skipped: int32().meta({ description: 'How many were skipped.' }),
         total: int32().meta({ description: 'How many there are in all.' }),
-        summary: text(32).meta({ description: 'For print columns: done of total.' }),
+        stage: int32().optional().meta({ description: 'Which stage they are of, counted from 1; absent where the operation has but one.' }),
+        stages: int32().optional().meta({ description: 'How many stages the operation has; absent where it has but one.' }),
+        summary: text(64).meta({ description: 'For print columns: done of total, and the stage where there are several.' }),
       })
       .optional()
       .meta({ description: 'How far it is.' }),
@@ -371,7 +373,12 @@ export const talosOperation = (kinds: readonly KindBlock[]): ResourceDefinition 
       { name: 'Kind', type: 'string', jsonPath: '.spec.kind', description: 'What it does.' },
       { name: 'Phase', type: 'string', jsonPath: '.status.phase', description: 'Where it stands.' },
       { name: 'Reason', type: 'string', jsonPath: '.status.failureReason', description: 'Why it is Paused.' },
-      { name: 'Done', type: 'string', jsonPath: '.status.progress.summary', description: 'Machines done of all.' },
+      {
+        name: 'Done',
+        type: 'string',
+        jsonPath: '.status.progress.summary',
+        description: 'Machines done of all, in which stage of how many.',
+      },
       { name: 'Age', type: 'date', jsonPath: '.metadata.creationTimestamp', description: 'Since when it exists.' },
       { name: 'Message', type: 'string', jsonPath: '.status.message', description: 'What it does or waits for.', priority: 1 },
       { name: 'Lock', type: 'string', jsonPath: '.status.lock.holder', description: 'Who holds the cluster lock.', priority: 1 },

@@ -12,7 +12,7 @@ import { claim, isConfirmed } from './lock-claim.ts'
 import { begin, outsideWindow, rollingOut } from './rolling-out.ts'
 import { deedsAfter } from './repeated.ts'
 import { unsound, withoutFuture } from './sound.ts'
-import { stageOf, stagesOf } from './stages.ts'
+import { stageOf, stagesAfter, stagesOf } from './stages.ts'
 import type { World } from './world.ts'
 
 /**
@@ -73,7 +73,8 @@ const regaining = (operation: TalosOperation, world: World): Decision | undefine
 const takenBack = (kind: Kind, operation: TalosOperation, world: World): Decision | undefined => {
   const deleted = operation.metadata.deletionTimestamp !== undefined
   if (!operation.spec.cancelled && !deleted) return undefined
-  const message = `${deleted ? 'Deleted' : 'Cancelled'} at a safe point; ${doneOf(operation.status)}.`
+  const left = operation.status.machines === undefined ? [] : stagesAfter(kind, operation).map(stage => stage.name)
+  const message = `${deleted ? 'Deleted' : 'Cancelled'} at a safe point; ${doneOf(operation.status)}.${left.length > 0 ? ` Not begun: ${left.join(', ')}.` : ''}`
   return (
     closing(stageOf(kind, operation), operation, world, { why: deleted ? 'deleted' : 'cancelled', phase: 'Cancelled' }) ??
     record(operation, ledger.cancelled(operation.status, world.now, message), { type: 'Normal', reason: 'Cancelled', message })
@@ -231,7 +232,7 @@ const planning = (kind: Kind, operation: TalosOperation, world: World): Decision
   const [first, ...others] = stagesOf(kind, operation)
   // What else the kind can do, a reset among it, would frighten whoever reads of a reboot.
   const what = others.length === 0 && kind.stages.length > 1 ? first?.summary : kind.summary
-  return begin(stageOf(kind, operation), operation, world, {
+  return begin(kind, stageOf(kind, operation), operation, world, {
     type: 'Normal',
     reason: 'Started',
     message: `${what} Checks passed and the cluster lock is held.`,

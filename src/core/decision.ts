@@ -3,6 +3,7 @@ import { FINALIZER } from '../api/names.ts'
 import type { Act, Step } from './kind.ts'
 import * as ledger from './ledger.ts'
 import { isHeldBy } from './lock-claim.ts'
+import { stageTitle } from './stages.ts'
 import type { Need, View, World } from './world.ts'
 import { isKnown } from './world.ts'
 
@@ -61,4 +62,4 @@ export const isUntouched = (operation: TalosOperation): boolean =>
   !ledger.targetsOf(operation.status).some(t => t.phase === 'Running' || (t.phase === 'Failed' && t.before !== undefined))
 
 export const doneOf = (status: OperationStatus): string =>
-  `${status.progress?.done ?? 0} of ${status.progress?.total ?? 0} machines were done`
+  [stageTitle(status), `${status.progress?.done ?? 0} of ${status.progress?.total ?? 0} machines were done`].filter(Boolean).join(': ')

@@ -173,6 +173,8 @@ export type Kind<Spec extends z.ZodObject = z.ZodObject> = KindBlock & {
    * hour is refused. Absent, or undefined where the world is known and shows so: there would be nothing to do.
    */
   readonly deed?: (operation: TalosOperation, world?: World) => string | undefined
+  /** What came of the whole when its last stage is through, without a full stop. Absent or undefined: how many machines each stage has done. */
+  readonly outcome?: (operation: TalosOperation) => string | undefined
   /** One after the other, each over its own machines. */
   readonly stages: readonly Stage[]
 }

@@ -48,11 +48,17 @@ const withTarget = (status: OperationStatus, name: string, change: (target: Targ
   machines: targetsOf(status).map(t => (t.name === name ? change(t) : t)),
 })
 
-const progressOf = (targets: readonly Target[]): OperationStatus['progress'] => {
+type StageNumber = { readonly stage?: number; readonly stages?: number }
+
+/** Counts them; the number of the stage stays. */
+const progressOf = (targets: readonly Target[], { stage, stages }: StageNumber = {}): OperationStatus['progress'] => {
   const count = (phase: TargetPhase): number => targets.filter(t => t.phase === phase).length
   const [done, skipped] = [count('Completed'), count('Skipped')]
   const total = targets.length - skipped
-  return { done, skipped, total, summary: `${done}/${total}` }
+  const summary = `${done}/${total}`
+  return stage === undefined || stages === undefined
+    ? { done, skipped, total, summary }
+    : { done, skipped, total, stage, stages, summary: `${summary}, stage ${stage}/${stages}` }
 }
 
 export const accepted = (status: OperationStatus, now: number): OperationStatus =>
@@ -157,15 +163,21 @@ export const withStage = (status: OperationStatus): OperationStatus => {
   return { ...status, stages: [...stages, { name: stage, done: progress.done, skipped: progress.skipped }].slice(-STAGES) }
 }
 
-/** A stage begins: its machines in their order take the place of those of the stage before, of which only the numbers are kept. */
-export const planned = (before: OperationStatus, now: number, stage: string, candidates: readonly Candidate[]): OperationStatus => {
+/** A stage begins: its machines in their order take the place of those of the stage before, of which only the numbers are kept. `number`: where there are several. */
+export const planned = (
+  before: OperationStatus,
+  now: number,
+  stage: string,
+  candidates: readonly Candidate[],
+  number: StageNumber = {},
+): OperationStatus => {
   const status = withStage(before)
   const machines = candidates.map(({ skip, ...c }): Target =>
     skip === undefined ? { ...c, phase: 'Pending' } : { ...c, phase: 'Skipped', finishedAt: iso(now), message: skip },
   )
   const order = machines.filter(t => t.phase === 'Pending').map(displayName)
   return told(
-    { ...status, phase: 'Running', stage, startedAt: status.startedAt ?? iso(now), machines, progress: progressOf(machines) },
+    { ...status, phase: 'Running', stage, startedAt: status.startedAt ?? iso(now), machines, progress: progressOf(machines, number) },
     now,
     `${status.stages ? `${stage}, ` : ''}order: ${order.join(', ') || 'nothing to do'}`,
   )
@@ -179,7 +191,11 @@ export const appended = (status: OperationStatus, now: number, candidates: reado
       skip === undefined ? { ...c, phase: 'Pending' } : { ...c, phase: 'Skipped', message: skip },
     ),
   ]
-  return told({ ...status, machines, progress: progressOf(machines) }, now, `appended ${candidates.map(displayName).join(', ')}`)
+  return told(
+    { ...status, machines, progress: progressOf(machines, status.progress) },
+    now,
+    `appended ${candidates.map(displayName).join(', ')}`,
+  )
 }
 
 /** How people know the machine. */
@@ -341,7 +357,7 @@ export const closed = (
     message: short(message),
     ...(after ? { after } : {}),
   }))
-  return told({ ...next, progress: progressOf(targetsOf(next)) }, now, `${titleIn(next, name)}: ${message}`)
+  return told({ ...next, progress: progressOf(targetsOf(next), next.progress) }, now, `${titleIn(next, name)}: ${message}`)
 }
 
 /** Closed before anything irreversible was done; it will be opened again as if for the first time. */
@@ -435,7 +451,7 @@ export const completed = (status: OperationStatus, now: number, message: string)
       phase: 'Completed',
       completedAt: iso(now),
       message,
-      progress: progressOf(targetsOf(status)),
+      progress: progressOf(targetsOf(status), status.progress),
     },
     now,
     message,

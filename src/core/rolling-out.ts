@@ -8,7 +8,7 @@ import { LONGEST_REST_MS, hasFinalizer, isUntouched, look, record } from './deci
 import { gateNeeds, gatesNow } from './health-gates.ts'
 import type { Kind, Stage } from './kind.ts'
 import * as ledger from './ledger.ts'
-import { nextStage, stageOf } from './stages.ts'
+import { numberOf, stageOf, stagesAfter } from './stages.ts'
 import { windowAt } from './windows.ts'
 import type { View, World } from './world.ts'
 import { displayName, machineFacts, nodeFacts, nodeOf, stateOf } from './world.ts'
@@ -130,9 +130,9 @@ const finish = (kind: Kind, stage: Stage, operation: TalosOperation, world: Worl
   const known = new Set(ledger.targetsOf(operation.status).map(t => t.name))
   const newcomers = stage.order(operation, world).filter(c => !known.has(c.name))
   if (newcomers.length > 0) return record(operation, ledger.appended(operation.status, world.now, newcomers))
-  const next = nextStage(kind, operation)
-  if (next) return begin(next, operation, world)
-  const message = `${doneIn(operation)}.`
+  const [next] = stagesAfter(kind, operation)
+  if (next) return begin(kind, next, operation, world)
+  const message = `${kind.outcome?.(operation) ?? doneIn(operation)}.`
   return record(operation, ledger.completed(operation.status, world.now, message), { type: 'Normal', reason: 'Completed', message })
 }
 
@@ -140,11 +140,12 @@ const finish = (kind: Kind, stage: Stage, operation: TalosOperation, world: Worl
 const UNKNOWN_LIMIT_MS = 15 * 60_000
 
 /** The order of a stage's machines is chosen and frozen. A stage without any is none that is done: their TalosMachines were deleted, and are found again. */
-export const begin = (stage: Stage, operation: TalosOperation, world: World, event?: Told): Decision => {
+export const begin = (kind: Kind, stage: Stage, operation: TalosOperation, world: World, event?: Told): Decision => {
   const missing = look(world, stage.orderNeeds(operation, world))
   if (missing) return missing
   const order = stage.order(operation, world)
-  if (order.length > 0) return record(operation, ledger.planned(operation.status, world.now, stage.name, order), event)
+  if (order.length > 0)
+    return record(operation, ledger.planned(operation.status, world.now, stage.name, order, numberOf(kind, operation, stage)), event)
   const message = `There is no TalosMachine that ${stage.name} could be done to; they are looked for again`
   const until = ledger.waitingSince(operation.status, world.now, message) + UNKNOWN_LIMIT_MS
   if (world.now < until)

@@ -1,4 +1,4 @@
-import type { TalosOperation } from '../api/talos-operation.ts'
+import type { OperationStatus, TalosOperation } from '../api/talos-operation.ts'
 import type { Kind, Stage } from './kind.ts'
 
 /** The stages that the operation goes through, in their order. */
@@ -14,8 +14,22 @@ export const stageOf = (kind: Pick<Kind, 'name' | 'stages'>, operation: TalosOpe
   return current
 }
 
-/** The stage after the one that the operation is in. */
-export const nextStage = (kind: Pick<Kind, 'name' | 'stages'>, operation: TalosOperation): Stage | undefined => {
+/** Which of how many stages it is; nothing where there is but one. */
+export const numberOf = (
+  kind: Pick<Kind, 'stages'>,
+  operation: TalosOperation,
+  stage: Stage,
+): { readonly stage?: number; readonly stages?: number } => {
   const stages = stagesOf(kind, operation)
-  return stages[stages.indexOf(stageOf(kind, operation)) + 1]
+  return stages.length > 1 ? { stage: stages.indexOf(stage) + 1, stages: stages.length } : {}
+}
+
+/** `stage 6 of 7, kubelet`; undefined where there is but one, and once it is over. */
+export const stageTitle = ({ stage, progress }: OperationStatus): string | undefined =>
+  stage === undefined || progress?.stage === undefined ? undefined : `stage ${progress.stage} of ${progress.stages}, ${stage}`
+
+/** The stages after the one that the operation is in. */
+export const stagesAfter = (kind: Pick<Kind, 'name' | 'stages'>, operation: TalosOperation): readonly Stage[] => {
+  const stages = stagesOf(kind, operation)
+  return stages.slice(stages.indexOf(stageOf(kind, operation)) + 1)
 }

@@ -215,6 +215,33 @@ const headlines: [string, TalosOperation, string, string][] = [
     'completed',
     'Completed: 5 of 6 machines done, 1 skipped in 9m 5s.',
   ],
+  [
+    'completed after several stages',
+    operation({
+      status: {
+        phase: 'Completed',
+        startedAt: at('14:00:00'),
+        completedAt: at('14:02:09'),
+        message: 'Kubernetes v1.35.4 -> v1.35.5 on 6 machines.',
+        progress: { done: 1, skipped: 0, total: 1, stage: 7, stages: 7, summary: '1/1, stage 7/7' },
+      },
+    }),
+    'completed',
+    'Completed: Kubernetes v1.35.4 -> v1.35.5 on 6 machines in 2m 9s.',
+  ],
+  [
+    'cancelled in one of several stages',
+    operation({
+      status: {
+        phase: 'Cancelled',
+        startedAt: at('14:00:00'),
+        completedAt: at('14:02:09'),
+        progress: { done: 5, skipped: 0, total: 6, stage: 6, stages: 7, summary: '5/6, stage 6/7' },
+      },
+    }),
+    'cancelled',
+    'Cancelled in 2m 9s.',
+  ],
   ['cancelled', operation({ status: { phase: 'Cancelled' } }), 'cancelled', 'Cancelled: before anything was done.'],
 ]
 

@@ -10,6 +10,7 @@ import { followUps } from './follow-up.ts'
 import { holderNamed } from './lock-claim.ts'
 import type { State } from './operation-state.ts'
 import { stateOf } from './operation-state.ts'
+import { stageTitle } from './stages.ts'
 
 /** A moment as the status says it, and how far it is from now. */
 export type Moment = { readonly at: string; readonly ms: number }
@@ -54,6 +55,8 @@ export type Summary = {
   readonly lock: { readonly holder: string; readonly isOurs: boolean; readonly since: Moment | undefined } | undefined
   /** `total` are the machines to work on: those that were skipped are not among them. */
   readonly progress: { readonly done: number; readonly skipped: number; readonly total: number }
+  /** `stage 6 of 7, kubelet`: what the progress is of, where there are several stages; undefined once it is over. */
+  readonly stage: string | undefined
   readonly done: readonly string[]
   /** In the order in which they will be touched. */
   readonly next: readonly string[]
@@ -87,6 +90,7 @@ export const summarize = (operation: TalosOperation, now: number): Summary => {
       overridden,
     })),
     progress: progressOf(operation),
+    stage: stageTitle(status),
     failure: failureOf(operation, state, now),
     started: moment(status.startedAt, now),
     finished: moment(status.completedAt, now),
@@ -125,7 +129,7 @@ export const holderText = (holder: string): string => {
   return named ? `${HOLDERS[named.sort]} ${named.namespace}/${named.name}` : holder
 }
 
-type Facts = Pick<Summary, 'open' | 'waiting' | 'lock' | 'refusals' | 'progress' | 'failure' | 'started' | 'finished'>
+type Facts = Pick<Summary, 'open' | 'waiting' | 'lock' | 'refusals' | 'progress' | 'stage' | 'failure' | 'started' | 'finished'>
 
 /** A newer Ichor may have other words. */
 const wordOf = ({ phase = 'Running' }: OperationStatus): string => (phase in PHASES ? 'Running' : phase)
@@ -172,15 +176,20 @@ const headlineOf = (operation: TalosOperation, state: State, facts: Facts, now: 
     case 'deleting':
       return `Deleting: it stops at the next safe point and is gone then${open.length > 0 ? ` (open: ${open.map(m => m.name).join(', ')})` : ''}.`
     case 'completed':
+      if (hasStages(status)) return `Completed: ${(status.message ?? '').replace(/\.$/, '')}${tookText(status)}.`
       return progress.total > 0
         ? `Completed: ${countText(progress)}${tookText(status)}.`
         : `Completed: ${status.message ?? 'nothing was to be done'}`
     case 'ended':
       return `${status.phase}: ${status.message ?? 'a phase that this version of Ichor does not know'}`
     case 'cancelled':
+      // The numbers are those of one stage; its message tells of which, and what was not begun.
+      if (hasStages(status)) return `Cancelled${tookText(status)}.`
       return `Cancelled: ${progress.total > 0 ? `${countText(progress)}${tookText(status)}` : 'before anything was done'}.`
   }
 }
+
+const hasStages = ({ progress }: OperationStatus): boolean => progress?.stages !== undefined
 
 const queuedText = (cluster: string, facts: Facts): string => {
   const { open, lock } = facts
@@ -198,6 +207,7 @@ const mayWaitInVain = ({ open, lock }: Facts): boolean =>
 // The operation's own sentence, unless the headline has said it.
 const detailOf = ({ metadata, spec, status }: TalosOperation, state: State, facts: Facts): string => {
   const message = status.message ?? ''
+  if (state === 'completed' && hasStages(status)) return ''
   if (state === 'pending' || state === 'completed') return facts.progress.total > 0 ? message : ''
   const told = [facts.failure?.message, ...facts.open.map(m => m.message)]
   if (state === 'waiting' || told.some(text => text && (message.includes(text) || text.includes(message)))) return ''

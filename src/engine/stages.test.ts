@@ -88,6 +88,19 @@ describe('stages', () => {
     expect(status.history?.map(h => h.message)).toContain('second, order: wk-1')
   })
 
+  it('are counted, and what is left of them is told when it is paused or cancelled', async () => {
+    const story = await told()
+    story.create({ name: 'w', spec: { kind: 'waves', waves: {} } })
+    await story.until('the second stage', () => story.operation('w')?.status.stage === 'second')
+    expect(story.operation('w')?.status.progress).toMatchObject({ stage: 2, stages: 3, total: 1, summary: '0/1, stage 2/3' })
+    story.edit('w', { spec: { paused: true } })
+    await story.until('it is paused', () => story.operation('w')?.status.phase === 'Paused')
+    expect(story.operation('w')?.status.message).toMatch(/^Paused by the operator; stage 2 of 3, second: [01] of 1 machines were done\./)
+    story.edit('w', { spec: { cancelled: true } })
+    await story.until('it is cancelled', () => story.operation('w')?.status.phase === 'Cancelled')
+    expect(story.operation('w')?.status.message).toMatch(/; stage 2 of 3, second: [01] of 1 machines were done\. Not begun: third\.$/)
+  })
+
   it('one that does not apply is left out', async () => {
     const story = await told()
     story.create({ name: 'w', spec: { kind: 'waves', waves: { short: true } } })

@@ -11,7 +11,10 @@ const freshMs = 30_000
 /** What is worth a line of a log between two sights of an operation; `before` is absent at the first. `said` is kept from sight to sight. */
 export const changeLines = (before: TalosOperation | undefined, after: TalosOperation, now: number, said: Said = new Map()): string[] => {
   const lines: string[] = []
-  const known = new Map((before?.status.machines ?? []).map(machine => [machine.name, machine]))
+  const { stage, progress } = summarize(after, now)
+  const isNewStage = stage !== undefined && before?.status.stage !== after.status.stage
+  if (isNewStage) lines.push(`${stage}: ${progress.done} of ${progress.total} done`)
+  const known = new Map((isNewStage ? [] : (before?.status.machines ?? [])).map(machine => [machine.name, machine]))
   for (const machine of after.status.machines ?? []) {
     const earlier = known.get(machine.name)
     // At the first sight only what is open: the rest is in the headline's count.

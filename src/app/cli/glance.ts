@@ -31,7 +31,10 @@ export const glanceLines = (
 
   lines.push('')
   if (summary.lock) lines.push(`Lock      ${lockText(summary, now)}`)
-  if (summary.progress.total + summary.progress.skipped > 0) lines.push(`Progress  ${progressText(summary)}`)
+  const { total, skipped } = summary.progress
+  // Once it is over the numbers are those of its last stage, and say nothing of the whole.
+  const isOfOneStage = summary.stage === undefined && operation.status.progress?.stages !== undefined
+  if (total + skipped > 0 && !isOfOneStage) lines.push(`Progress  ${progressText(summary)}`)
   if (summary.next.length > 0 && summary.state !== 'cancelled') lines.push(`Next      ${nextText(summary.next)}`)
   for (const note of summary.notes) lines.push(`Note      ${note}`)
 
@@ -118,11 +121,11 @@ const lockText = ({ lock, cluster }: Summary, now: number): string => {
   return `of cluster ${cluster}: held by ${lock.isOurs ? 'this operation' : holderText(lock.holder)}${since}`
 }
 
-const progressText = ({ progress: { done, skipped, total } }: Summary): string => {
+const progressText = ({ stage, progress: { done, skipped, total } }: Summary): string => {
   const width = 24
   // A status that says more than its total must not break the picture.
   const full = total > 0 ? Math.round(Math.min(1, done / total) * width) : 0
-  return `[${'#'.repeat(full)}${'-'.repeat(width - full)}] ${done} of ${total} done${skipped > 0 ? `, ${skipped} skipped` : ''}`
+  return `[${'#'.repeat(full)}${'-'.repeat(width - full)}] ${stage === undefined ? '' : `${stage}: `}${done} of ${total} done${skipped > 0 ? `, ${skipped} skipped` : ''}`
 }
 
 const nextText = (next: readonly string[]): string =>

@@ -54,6 +54,32 @@ describe('watching', () => {
     expect(world.err).toEqual([])
   })
 
+  it('says when a stage begins, and not that its machines are pending again', async () => {
+    const machine = (name: string, phase: string) => ({ name, role: 'worker', phase })
+    const status = (stage: string, number: number, ...machines: object[]) => ({
+      phase: 'Running',
+      message: 'm',
+      stage,
+      progress: { done: 0, skipped: 0, total: 2, stage: number, stages: 7, summary: '' },
+      machines,
+    })
+    operation('a', { status: status('pull', 1, machine('wk-1', 'Completed'), machine('wk-2', 'Completed')) })
+    const run = world.run('operation', 'watch', 'a')
+    await until(() => world.out.length > 0)
+    world.change('talosoperations', 'a', o => (o.status = status('kubelet', 6, machine('wk-1', 'Pending'), machine('wk-2', 'Pending'))))
+    world.change('talosoperations', 'a', o => (o.status = { ...o.status, phase: 'Completed', stage: undefined, message: 'all done.' }))
+    expect(await run).toBe(0)
+    expect(world.out).toEqual([
+      '14:00:00 stage 1 of 7, pull: 0 of 2 done',
+      '14:00:00 Running: m',
+      '14:00:00 stage 6 of 7, kubelet: 0 of 2 done',
+      '14:00:00 Completed: all done.',
+    ])
+    world.change('talosoperations', 'a', o => (o.status = status('kubelet', 6, machine('wk-1', 'Pending'))))
+    await world.run('operation', 'get', 'a')
+    expect(world.out).toContain(`Progress  [${'-'.repeat(24)}] stage 6 of 7, kubelet: 0 of 2 done`)
+  })
+
   it.each([
     ['Cancelled', { phase: 'Cancelled' }, 4],
     ['failed', failure, 4],

@@ -15,7 +15,20 @@ import { specOf, STATIC_COMPONENTS } from './view.ts'
 const change = (operation: TalosOperation, target: Target): string => {
   const [from, image] = [chosen(target, 'from'), chosen(target, 'image')]
   if (from !== '' && image !== '') return `${imageTitle(from)} → ${imageTitle(image)}`
-  return target.phase === 'Completed' && operation.status.stage !== pullStage.name ? specOf(operation).version : ''
+  const isPulled = operation.status.progress?.stage === 1
+  return target.phase === 'Completed' && !isPulled ? specOf(operation).version : ''
+}
+
+/** `Kubernetes v1.35.4 -> v1.35.5 on 6 machines`; undefined where there was another version nowhere. */
+const outcome = (operation: TalosOperation): string | undefined => {
+  const { preflight, stages = [] } = operation.status
+  const { version } = specOf(operation)
+  const from = preflight?.kubernetes?.lowest
+  const done = Math.max(0, ...stages.map(stage => stage.done))
+  if (from === undefined || from === version || done === 0) return undefined
+  const left = stages.find(stage => stage.name === kubeletStage.name)?.skipped ?? 0
+  const machines = (count: number): string => `${count} ${count === 1 ? 'machine' : 'machines'}`
+  return `Kubernetes ${from} -> ${version} on ${machines(done)}${left > 0 ? `; kubelet skipped on ${machines(left)}` : ''}`
 }
 
 /** Upgrades Kubernetes: the control plane component by component, then kube-proxy, then the kubelets, then what Talos brings into the cluster. */
@@ -27,6 +40,7 @@ export const kubernetes = kind({
   // It reboots nothing.
   ignores: ['timeouts'],
   change: { title: 'Kubernetes', of: change },
+  outcome,
   checkNeeds,
   checks,
   stages: [pullStage, ...STATIC_COMPONENTS.map(staticPodStage), kubeProxyStage, kubeletStage, manifestsStage],
