@@ -8,6 +8,9 @@ import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { parseAllDocuments } from 'yaml'
 import { createTalosCa } from '../../src/adapters/pki/talos-pki.ts'
 import { type TalosConnection, talosConnection } from '../../src/adapters/talos/connection.ts'
+import { strangerSight } from '../../src/app/doctor/sights.ts'
+import { clusterLooks } from '../../src/core/looks/cluster-looks.ts'
+import { lookAt } from '../../src/core/looks/look.ts'
 import { kubernetesVersion, type Place, talosVersion } from '../conformance/talos/answers.ts'
 import { realClock } from '../scripted-talos.ts'
 import { addresses, controlPlanes, longCall, officialTalosconfig, realPlace, refused, talosconfig, talosctl, valueOf } from './cluster.ts'
@@ -53,6 +56,26 @@ describe('our client reads real machines', () => {
       })),
     )
     for (const list of inOrder) expect(list).toEqual(inOrder[0])
+  })
+
+  test('what ichor doctor looks at, where no Kubernetes API is to be asked', async () => {
+    for (const address of everyone) {
+      expect(Math.abs(valueOf(await talos.clockAhead(address)))).toBeLessThan(3_000)
+      expect(valueOf(await talos.virtualAddresses(address))).toEqual([])
+    }
+    const key = { namespace: 'ichor-system', name: 'home' }
+    const sight = await strangerSight({ kubeconfigPath: join(place.home, 'nowhere') }, 'test', { key, talosconfig: officialTalosconfig() })
+    const found = Object.fromEntries(
+      lookAt(clusterLooks, sight).map(({ look, findings }) => [look, findings.map(({ severity, message }) => `${severity}: ${message}`)]),
+    )
+    expect(found).toMatchObject({
+      talosconfig: ['ok: Role os:admin.'],
+      clocks: ['ok: 5 agree to 1 s.'],
+      machines: ['ok: 4 machines, all running and ready.'],
+      etcd: [expect.stringMatching(/^ok: 3 members, cp-\d leads, 1 may fail; \d+ MiB of 2048 MiB\.$/)],
+      certificates: [expect.stringMatching(/^ok: Of 2 the first to end is the client certificate of the talosconfig/)],
+    })
+    expect(found['endpoints']?.[0]).toMatch(/^ok: /)
   })
 
   test('the facts of a control plane and of a worker', async () => {
