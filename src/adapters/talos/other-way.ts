@@ -10,6 +10,16 @@ const deadlineMs = 3_000
 /** A cluster may name many endpoints, and a few tell enough. */
 const mostAsked = 2
 
+/** The endpoint through which it answers; else those that answer, and not for it. */
+type Told = { readonly through?: string; readonly without?: readonly string[] }
+
+/** What fails at a certificate is not the way: the clocks or the certificates are. */
+function explanation({ through, without = [] }: Told, { message }: Fault): string {
+  if (through !== undefined)
+    return `; it answers through ${through}, so it runs${/certificate/.test(message) ? '' : ', and what is cut is the way from here to it'}`
+  return without.length > 0 ? `; nor does it answer through ${without.join(' or ')}` : ''
+}
+
 /**
  * Tells of a machine that does not answer from here whether it answers through a control plane, as machines pass calls on to each other: then it runs, and
  * only the way between it and us is gone. The fault stays what it is.
@@ -19,12 +29,12 @@ export function otherWay(
   endpoints: readonly MachineAddress[],
   clock: Clock,
 ): (address: string, fault: Fault) => Promise<Fault> {
-  const kept = new Map<string, { readonly until: number; readonly told: Promise<string> }>()
+  const kept = new Map<string, { readonly until: number; readonly told: Promise<Told> }>()
 
-  async function told(address: string): Promise<string> {
+  async function told(address: string): Promise<Told> {
     const node = parseAddress(address)?.host
     const asked = endpoints.filter(({ host }) => host !== node).slice(0, mostAsked)
-    if (node === undefined) return ''
+    if (node === undefined) return {}
     const answers = await Promise.all(
       asked.map(async endpoint => {
         const at = formatAddress(endpoint)
@@ -36,9 +46,7 @@ export function otherWay(
       }),
     )
     const through = answers.find(({ passesOn }) => passesOn)
-    if (through) return `; it answers through ${through.at}, so it runs, and what is cut is the way from here to it`
-    const without = answers.filter(one => one.answers).map(({ at }) => at)
-    return without.length > 0 ? `; nor does it answer through ${without.join(' or ')}` : ''
+    return through ? { through: through.at } : { without: answers.filter(one => one.answers).map(({ at }) => at) }
   }
 
   return async (address, fault) => {
@@ -47,6 +55,6 @@ export function otherWay(
     for (const [old, { until }] of kept) if (until <= now) kept.delete(old)
     const known = kept.get(address) ?? { until: now + keptMs, told: told(address) }
     kept.set(address, known)
-    return { ...fault, message: `${fault.message}${await known.told}` }
+    return { ...fault, message: `${fault.message}${explanation(await known.told, fault)}` }
   }
 }
