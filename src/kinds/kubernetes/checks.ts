@@ -13,6 +13,7 @@ import { componentFacts, controlPlaneFacts, manifestFacts, nodeFacts, nodeOf, ma
 import type { ManifestChange } from '../../ports/control-plane.ts'
 import type { NodeFacts } from '../../ports/kube.ts'
 import { leftoversOf, manifestsNeed, pruneNote, refusedText, some } from './manifests.ts'
+import { pending } from './pending.ts'
 import type { Running } from './version-rules.ts'
 import { combinations, deprecated, images, kubeletsOf, options, path, runningOf } from './version-rules.ts'
 import { specOf } from './view.ts'
@@ -62,6 +63,7 @@ export const checks = (operation: TalosOperation, world: World): Checked => {
     ...named.refusals,
     ...old.refusals,
     ...given.refusals,
+    ...pending(operation, world, known),
     ...secondNetwork(world),
     ...health(world, known, here),
     ...etcd(operation, world),

@@ -8,11 +8,15 @@ import { versionOrder } from '../../core/versions.ts'
 import type { Need, View } from '../../core/world.ts'
 import { displayName } from '../../core/world.ts'
 import type { Component, MachineComponents } from '../../ports/components.ts'
-import { componentsNeed, componentsOf, isThere, specOf, wantedImage } from './view.ts'
+import { STATIC_COMPONENTS, componentsNeed, componentsOf, isThere, specOf, wantedImage } from './view.ts'
 
 /** The one act of all stages that upgrade something: another image in the configuration of the machine, which Talos follows by itself. */
 
-const imageIn = (components: MachineComponents, component: Component): string | undefined => {
+/** All that this kind sets the image of. */
+export const COMPONENTS: readonly Component[] = ['kubelet', ...STATIC_COMPONENTS, 'kube-proxy']
+
+/** As the configuration of the machine has it; undefined where the component is switched off. */
+export const imageIn = (components: MachineComponents, component: Component): string | undefined => {
   if (component === 'kubelet') return components.kubelet.image
   if (component === 'kube-proxy') return components.kubeProxy
   return components.staticPods[component]?.image

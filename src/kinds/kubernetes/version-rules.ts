@@ -11,9 +11,9 @@ import { minorOf, minorSteps, parseVersion, versionOrder, versionSpan } from '..
 import type { Version } from '../../core/versions.ts'
 import type { World } from '../../core/world.ts'
 import { componentFacts, configurationFacts, controlPlaneFacts, deprecatedApiFacts } from '../../core/world.ts'
-import type { Component } from '../../ports/components.ts'
 import type { NodeFacts } from '../../ports/kube.ts'
-import { STATIC_COMPONENTS, specOf } from './view.ts'
+import { COMPONENTS, imageIn } from './set-image.ts'
+import { specOf } from './view.ts'
 
 /** The versions of everything that was found, and the rules that they have to keep at every moment of the upgrade. */
 
@@ -144,13 +144,10 @@ export const images = (
   const all = known.flatMap(k => {
     const components = componentFacts(world, k.machine.metadata.name)
     if (!components.ok) return []
-    const { kubelet, staticPods, kubeProxy } = components.value
-    const found: readonly (readonly [Component, string | undefined])[] = [
-      ['kubelet', kubelet.image],
-      ...STATIC_COMPONENTS.map(component => [component, staticPods[component]?.image] as const),
-      ['kube-proxy', kubeProxy],
-    ]
-    return found.flatMap(([component, image]) => (image === undefined ? [] : [{ k, component, image }]))
+    return COMPONENTS.flatMap(component => {
+      const image = imageIn(components.value, component)
+      return image === undefined ? [] : [{ k, component, image }]
+    })
   })
   const unreadable = all.filter(({ image }) => withVersion(image, version) === undefined)
   const pinned = all.filter(({ image }) => isPinned(image) && imageVersion(image) !== version)

@@ -4,6 +4,7 @@ import type { EtcdGateVerdict } from '../../core/etcd-gate.ts'
 import type { Checked, Refusal } from '../../core/kind.ts'
 import { gate, gateText } from '../../core/machine-steps/etcd.ts'
 import { candidateOf, controlPlanesOf, isOnlySchedulable } from '../../core/machine-steps/target.ts'
+import { bootsPending } from '../../core/pending-configuration.ts'
 import type { Known } from '../../core/preflight.ts'
 import { impostors, knownOf, nodesRefusal, once, overridable, refuse, unanswered, unregistered } from '../../core/preflight.ts'
 import { compareVersions, parseVersion, versionSpan } from '../../core/versions.ts'
@@ -20,6 +21,9 @@ export const checkNeeds = (operation: TalosOperation, world: World): readonly Ne
     ? [{ what: 'etcd' } as const, ...controlPlanesOf(world).map((m): Need => ({ what: 'machine', name: m.metadata.name }))]
     : []),
   ...serviceNeeds(operation, world),
+  ...(BOOTING.includes(specOf(operation).action)
+    ? meant(operation, world).map((m): Need => ({ what: 'configuration', name: m.metadata.name }))
+    : []),
   { what: 'nodes' },
 ]
 
@@ -31,6 +35,8 @@ const serviceNeeds = (operation: TalosOperation, world: World): readonly (Need &
 }
 
 const ETCD_ACTIONS: readonly Action[] = ['etcd-defrag', 'forfeit-leadership']
+/** After these the machine boots with the configuration that is on its disk. */
+const BOOTING: readonly Action[] = ['reboot', 'shutdown']
 const DRAINING: readonly Action[] = ['reboot', 'shutdown', 'reset']
 
 /** Everything that speaks against the action, at once. */
@@ -147,11 +153,12 @@ const quorum = (operation: TalosOperation, world: World, machine: TalosMachine):
   }
 }
 
-const notes = (operation: TalosOperation, world: World, { facts, machine }: Known): readonly string[] => {
+const notes = (operation: TalosOperation, world: World, known: Known): readonly string[] => {
+  const { facts, machine } = known
   const { action, wipe, rebootAfter } = specOf(operation)
   const nodes = nodeFacts(world)
   const node = nodes.ok ? nodeOf(nodes.value, facts.nodename) : undefined
-  const list: string[] = []
+  const list: string[] = BOOTING.includes(action) ? [...bootsPending(world, [known])] : []
   if (DRAINING.includes(action) && nodes.ok && !node) list.push('It has no Node, so nothing is cordoned or drained.')
   if (DRAINING.includes(action) && nodes.ok && node && isOnlySchedulable(nodes.value, node))
     list.push('No other Node could take its pods, so it is neither cordoned nor drained.')

@@ -270,6 +270,26 @@ describe('the checks refuse', () => {
   ])('%s', (_, v, expected) => expect(refusals(v)).toEqual(expected))
 })
 
+it.each<[string, string, RegExp[]]>([
+  ['a reboot boots', 'reboot', [/^A configuration is staged or on trial on wk-1: a machine boots with the one on its disk/]],
+  ['so does a start after a shutdown', 'shutdown', [/^A configuration is staged or on trial on wk-1/]],
+  ['a service does not', 'restart-service', []],
+])('what is staged, %s, and it says so', (_, action, expected) => {
+  const name = 'wk-1-aaaaa'
+  const v = view(
+    { action, service: 'ext-x' },
+    {},
+    {
+      facts: {
+        configurations: { [name]: ok({ running: 'a: 1\n', onDisk: 'a: 2\n' }) },
+        services: { [serviceKey({ name, service: 'ext-x' })]: ok({ id: 'ext-x', state: 'Running', health: 'unknown' }) },
+      },
+    },
+  )
+  const told = checks(v.operation, v.world).notes.filter(note => note.includes('staged'))
+  expect(told).toEqual(expected.map(pattern => expect.stringMatching(pattern) as string))
+})
+
 it('what a plan says', () => {
   const v = view({ action: 'reset', wipe: 'disk' }, { nodes: { 'wk-1': nodeFacts('wk-1') } })
   expect(stage(v).preview(v)).toEqual({

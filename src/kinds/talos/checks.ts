@@ -8,6 +8,7 @@ import type { Checked, Refusal } from '../../core/kind.ts'
 import { factoryHost, sameSchematic } from '../../core/talos-image.ts'
 import { etcdViews } from '../../core/machine-steps/etcd.ts'
 import { controlPlanesOf, isOnlySchedulable, isSelected } from '../../core/machine-steps/target.ts'
+import { bootsPending } from '../../core/pending-configuration.ts'
 import type { Known } from '../../core/preflight.ts'
 import { identity, knownOf, nodesRefusal, once, overridable, refuse, unanswered, unregistered } from '../../core/preflight.ts'
 import { compareVersions, parseTarget, parseVersion, versionSpan } from '../../core/versions.ts'
@@ -16,8 +17,9 @@ import { machineFacts, nodeFacts } from '../../core/world.ts'
 import type { NodeFacts } from '../../ports/kube.ts'
 import { chooseImage, gate, refusesOneOfTwo, specOf } from './view.ts'
 
-export const checkNeeds = (_: TalosOperation, world: World): readonly Need[] => [
+export const checkNeeds = (operation: TalosOperation, world: World): readonly Need[] => [
   ...world.machines.map((m): Need => ({ what: 'machine', name: m.metadata.name })),
+  ...world.machines.filter(m => isSelected(operation, m)).map((m): Need => ({ what: 'configuration', name: m.metadata.name })),
   { what: 'nodes' },
   { what: 'etcd' },
   { what: 'addons' },
@@ -261,6 +263,7 @@ const notes = (operation: TalosOperation, world: World, mine: readonly Known[], 
   const controlPlanes = mine.filter(k => k.machine.spec.role === 'controlplane')
   const pending = mine.filter(k => k.facts.version !== spec.version || changesSchematic(operation, world, k))
   if (pending.length === 0 && mine.length > 0) list.push(`All ${mine.length} machines already run ${spec.version}; there is nothing to do.`)
+  list.push(...bootsPending(world, pending))
   if (spec.snapshot === 'auto' && controlPlanes.length > 0)
     list.push('No snapshot storage is configured for this cluster, so no etcd snapshot is taken first.')
   if (pending.length > 0 && isInTable(spec.version) && talosRelease(spec.version) === undefined)

@@ -202,6 +202,7 @@ export const given = (over: Given = {}): View => {
   const known: Facts = {
     ...NO_FACTS,
     machines: { [target.name]: over.machine ?? ok(facts(name)) },
+    configurations: { [target.name]: ok({ running: 'version: v1alpha1\n', onDisk: 'version: v1alpha1\n' }) },
     nodes: nodes ? ok(nodes) : away('503'),
     etcd: Object.fromEntries(
       present.filter(isControlPlane).map(n => [`${n}-aaaaa`, over.etcd?.[n] ?? ok(etcd(n, over.leader ? { leader: over.leader } : {}))]),
