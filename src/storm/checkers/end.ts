@@ -1,3 +1,4 @@
+import { operationHolder } from '../../api/names.ts'
 import { isFinished } from '../../api/phases.ts'
 import type { TalosOperation } from '../../api/talos-operation.ts'
 import { isStopped } from '../../core/ledger.ts'
@@ -60,7 +61,10 @@ export const lockIsFree: Checker = {
   post: (scene, object) => () => {
     const { holder, uid } = scene.lock()
     if (holder === '') return
-    const operation = scene.stage.operations().find(o => o.metadata.uid === uid)
+    // Where a hand has taken the UID off the Lease, only the name is left to go by.
+    const isIt = ({ metadata: { namespace, name, uid: own } }: TalosOperation): boolean =>
+      uid === '' ? operationHolder(namespace, name) === holder : own === uid
+    const operation = scene.stage.operations().find(isIt)
     if (!operation) object(`${holder} does not exist any more, and holds the lock`)
     else if (isFinished(operation.status.phase)) object(`${holder} is ${operation.status.phase}, and holds the lock`)
   },
