@@ -26,6 +26,8 @@ export const ANNOTATION = {
 export const LABEL = {
   /** On TalosMachines, operations and Leases: the TalosCluster they belong to. */
   cluster: `${GROUP}/cluster`,
+  /** On a TalosMachine, kept by the controller: `controlplane` or `worker`, as `spec.role` says it. */
+  role: `${GROUP}/role`,
   /** On a TalosMachine or a Node: smaller numbers are upgraded first within their tier. */
   upgradeOrder: `${GROUP}/upgrade-order`,
 } as const

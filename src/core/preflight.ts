@@ -1,8 +1,11 @@
+import { LABEL } from '../api/names.ts'
 import type { TalosMachine } from '../api/talos-machine.ts'
+import type { OperationSpec, TalosOperation } from '../api/talos-operation.ts'
 import type { Fault } from '../ports/fault.ts'
 import type { NodeFacts } from '../ports/kube.ts'
 import type { MachineFacts } from '../ports/talos.ts'
 import type { Refusal } from './kind.ts'
+import { isSelected } from './machine-steps/target.ts'
 import type { World } from './world.ts'
 import { machineFacts, nodeOf, machineTitle } from './world.ts'
 
@@ -58,6 +61,43 @@ export const unregistered = (world: World): readonly Refusal[] => {
   }
   return []
 }
+
+/** The operation is about none of the machines that there are. */
+export const noneSelected = (operation: TalosOperation, { cluster, machines }: World): readonly Refusal[] => {
+  if (machines.some(m => isSelected(operation, m))) return []
+  // Which cluster they are of says the same of all.
+  const labels = machines
+    .flatMap(m => Object.entries(m.metadata.labels).filter(([key]) => key !== LABEL.cluster))
+    .map(([key, value]) => `${key}=${value}`)
+  const there = [
+    `The machines are ${some(machines.map(m => m.metadata.name))}`,
+    labels.length > 0 ? `the labels of TalosMachines ${some([...new Set(labels)].toSorted())}` : 'no TalosMachine has a label',
+  ]
+  return [
+    refuse(
+      'NoMachines',
+      `spec.machineSelector (${selectorText(operation.spec.machineSelector)}) matches none of the ${machines.length} machines of ${cluster.metadata.name}. ${there.join('; ')}.`,
+    ),
+  ]
+}
+
+/** As it was typed, or would be. */
+const selectorText = ({ names = [], matchLabels = {}, matchExpressions = [] }: OperationSpec['machineSelector'] = {}): string =>
+  [
+    ...(names.length > 0 ? [`one of ${some(names)}`] : []),
+    ...Object.entries(matchLabels).map(([key, value]) => `${key}=${value}`),
+    ...matchExpressions.map(({ key, operator, values = [] }) => {
+      if (operator === 'Exists') return key
+      if (operator === 'DoesNotExist') return `!${key}`
+      return values.length === 1
+        ? `${key}${operator === 'In' ? '=' : '!='}${values[0]}`
+        : `${key} ${operator === 'In' ? 'in' : 'notin'} (${values.join(', ')})`
+    }),
+  ].join(', ')
+
+const MOST = 12
+const some = (texts: readonly string[]): string =>
+  texts.length > MOST ? `${texts.slice(0, MOST).join(', ')} and ${texts.length - MOST} more` : texts.join(', ')
 
 /** Each of these has to answer. */
 export const unanswered = (world: World, machines: readonly TalosMachine[]): readonly Refusal[] => {

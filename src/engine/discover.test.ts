@@ -43,6 +43,31 @@ it('writes the etcd member of each control plane into its TalosMachine, and none
     expect(told.find(({ hostname }) => hostname === machine.name)?.etcdMemberID).toBe(etcd.memberOf(machine)?.id)
 })
 
+it('labels each machine with its role, also one that was written by hand, and where the label was changed', async () => {
+  const story = createStory()
+  const { store } = story.world
+  const spec = { clusterRef: { name: CLUSTER }, address: '10.99.0.7', role: 'worker' }
+  store.create(ICHOR.machines, {
+    apiVersion: API_VERSION,
+    kind: 'TalosMachine',
+    metadata: { name: 'by-hand', namespace: NAMESPACE, labels: { rack: '1' } },
+    spec,
+  })
+  story.start()
+  const role = 'ichor.maesh.dev/role'
+  const isTrue = (): boolean => {
+    const { items } = store.list(ICHOR.machines)
+    return items.length === 6 && items.every(({ metadata, ...m }) => metadata.labels?.[role] === (m['spec'] as { role: string }).role)
+  }
+  await story.until('all are labelled', isTrue)
+  const object = () => store.get(ICHOR.machines, NAMESPACE, 'by-hand')!
+  expect(object().metadata.labels).toEqual({ rack: '1', [role]: 'worker' })
+  store.update(ICHOR.machines, { ...object(), spec: { ...spec, role: 'controlplane' } })
+  await story.until('the label follows', isTrue)
+  store.update(ICHOR.machines, { ...object(), metadata: { ...object().metadata, labels: {} } })
+  await story.until('it is set again', isTrue)
+})
+
 it('refuses a second TalosCluster of the same cluster, and registers nothing for it', async () => {
   const story = createStory()
   story.start()

@@ -23,7 +23,7 @@ import { condition } from './conditions.ts'
 import { besideReady, credentialExpiring } from './credential-warning.ts'
 import type { Log } from './log.ts'
 import type { Next } from './queue.ts'
-import { registered, type Seen, withoutTwins } from './registration.ts'
+import { kept, registered, type Seen, withoutTwins } from './registration.ts'
 
 export type Discoverer = {
   readonly home: Home
@@ -56,7 +56,12 @@ export const discover = async (engine: Discoverer, key: Key): Promise<Next> => {
   const answers = await Promise.all(members.value.map(member => registered(engine, cluster, known.value, member, talos.value)))
   const listed = answers.filter(one => one !== undefined)
   const others = known.value.filter(m => !listed.some(s => s.machine.metadata.name === m.metadata.name))
-  const unlisted = await Promise.all(others.map(async machine => ({ machine, facts: await talos.value.machine(machine.spec.address) })))
+  const unlisted = await Promise.all(
+    others.map(async machine => ({
+      machine: await kept(engine.home, machine, machine.spec),
+      facts: await talos.value.machine(machine.spec.address),
+    })),
+  )
   const seen = withoutTwins([...listed, ...unlisted].map(({ machine, facts }) => ({ machine, facts: ofRecorded(machine, facts) })))
   const controlPlane = seen.find(s => s.machine.spec.role === 'controlplane' && s.facts.ok)
   const etcd = controlPlane ? await talos.value.etcd(controlPlane.machine.spec.address) : undefined

@@ -34,16 +34,22 @@ export const registered = async (
   if (!machine) {
     const name = machineName(member.hostname, nodeID)
     const created = await home.createMachine({ namespace: cluster.metadata.namespace, name }, spec, {
-      labels: { [LABEL.cluster]: cluster.metadata.name },
+      labels: { [LABEL.cluster]: cluster.metadata.name, [LABEL.role]: member.role },
       annotations: { [ANNOTATION.hostname]: member.hostname },
     })
     if (created.ok) return { machine: created.value, facts }
     log.warn('a TalosMachine could not be created', { machine: name, fault: created.fault.message })
     return undefined
   }
-  if (machine.spec.address === address && machine.spec.role === member.role) return { machine, facts }
-  const moved = await home.writeMachineSpec(machine, spec)
-  return { machine: moved.ok ? moved.value : machine, facts }
+  return { machine: await kept(home, machine, spec), facts }
+}
+
+/** Its address, its role, and the label of that role are what they should be. */
+export const kept = async (home: Home, machine: TalosMachine, spec: TalosMachineSpec): Promise<TalosMachine> => {
+  const { address, role } = machine.spec
+  if (address === spec.address && role === spec.role && machine.metadata.labels[LABEL.role] === role) return machine
+  const written = await home.writeMachineSpec(machine, spec, { [LABEL.role]: spec.role })
+  return written.ok ? written.value : machine
 }
 
 /**

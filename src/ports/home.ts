@@ -76,7 +76,12 @@ export type Home = {
     spec: TalosMachineSpec,
     meta: { readonly labels: Readonly<Record<string, string>>; readonly annotations: Readonly<Record<string, string>> },
   ) => Promise<Result<TalosMachine>>
-  readonly writeMachineSpec: (machine: TalosMachine, spec: TalosMachineSpec) => Promise<Result<TalosMachine>>
+  /** Its labels but for these stay. */
+  readonly writeMachineSpec: (
+    machine: TalosMachine,
+    spec: TalosMachineSpec,
+    labels: Readonly<Record<string, string>>,
+  ) => Promise<Result<TalosMachine>>
   readonly writeMachineStatus: (machine: TalosMachine, status: TalosMachineStatus) => Promise<Result<TalosMachine>>
 
   readonly createLease: (key: Key, write: LeaseWrite) => Promise<Result<Lease>>

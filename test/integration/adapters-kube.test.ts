@@ -180,10 +180,10 @@ describe.skipIf('missing' in servers)(
         )
         expect(kindOf(await home.createMachine(key, made.spec, { labels: {}, annotations: {} }))).toBe('alreadyExists')
         const { installImage: _, ...rest } = made.spec
-        const moved = value(await home.writeMachineSpec(made, { ...rest, address: '10.0.0.2' }))
+        const moved = value(await home.writeMachineSpec(made, { ...rest, address: '10.0.0.2' }, { e: 'f' }))
         expect(moved.spec).toEqual({ clusterRef: { name: 'home' }, address: '10.0.0.2', role: 'worker' })
-        expect(moved.metadata).toMatchObject({ labels: { a: 'b' }, annotations: { c: 'd' } })
-        expect(kindOf(await home.writeMachineSpec(made, made.spec))).toBe('conflict')
+        expect(moved.metadata).toMatchObject({ labels: { a: 'b', e: 'f' }, annotations: { c: 'd' } })
+        expect(kindOf(await home.writeMachineSpec(made, made.spec, {}))).toBe('conflict')
         expect(value(await home.writeMachineStatus(moved, { stage: 'running' })).status).toEqual({ stage: 'running' })
         await eventually(async () =>
           expect(value(await home.machines({ namespace, name: 'home' })).map(({ status }) => status.stage)).toEqual(['running']),

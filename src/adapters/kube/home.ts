@@ -189,8 +189,8 @@ export const openHome = (options: HomeOptions): OpenHome => {
       const body = { apiVersion: API_VERSION, kind: RESOURCE.talosMachine.kind, metadata: { namespace, name, labels, annotations }, spec }
       return parsed(await client.create(RESOURCE.talosMachine, { namespace }, body), machineOf)
     },
-    writeMachineSpec: (machine, spec) =>
-      change(RESOURCE.talosMachine, machine.metadata, { spec: mergePatchOf(machine.spec, spec) }, machineOf),
+    writeMachineSpec: (machine, spec, labels) =>
+      change(RESOURCE.talosMachine, machine.metadata, { metadata: { labels }, spec: mergePatchOf(machine.spec, spec) }, machineOf),
     writeMachineStatus: (machine, status) => writeStatus(RESOURCE.talosMachine, machine, status, machineOf),
 
     createLease: async ({ namespace, name }, write) => {

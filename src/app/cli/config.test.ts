@@ -35,6 +35,8 @@ describe('config rollout', () => {
       { matchLabels: { rack: '1' }, matchExpressions: [{ key: 'site', operator: 'NotIn', values: ['berlin'] }] },
     ],
     ['both', 'cp-1,rack=1', { names: ['m-cp-1'], matchLabels: { rack: '1' } }],
+    ['a role', 'controlplane', { matchLabels: { 'ichor.maesh.dev/role': 'controlplane' } }],
+    ['a role with labels', 'worker,rack=1', { matchLabels: { rack: '1', 'ichor.maesh.dev/role': 'worker' } }],
   ])('on some machines only: %s', async (_, machines, machineSelector) => {
     expect(await world.run('config', 'rollout', '-f', 'dns.yaml', '--machines', machines, '--yes')).toBe(0)
     expect(created()?.spec).toEqual({
@@ -43,6 +45,12 @@ describe('config rollout', () => {
       machineSelector,
       config: { patches: [inline('dns.yaml')] },
     })
+  })
+
+  it('on the machine that is called as a role, where there is one', async () => {
+    world.put('talosmachines', { metadata: { name: 'worker' }, spec: { clusterRef: { name: 'home' } } })
+    expect(await world.run('config', 'rollout', '-f', 'dns.yaml', '--machines', 'worker', '--yes')).toBe(0)
+    expect(created()?.spec).toMatchObject({ machineSelector: { names: ['worker'] } })
   })
 
   it.each<[string, string[], number, RegExp]>([
@@ -54,6 +62,7 @@ describe('config rollout', () => {
     ['a mode that there is not', ['-f', 'dns.yaml', '--mode', 'gently'], 2, /no-reboot, reboot, staged, try/],
     ['a machine that there is not', ['-f', 'dns.yaml', '--machines', 'wk-9'], 1, /wk-9/],
     ['no name between commas', ['-f', 'dns.yaml', '--machines', 'wk-1,,wk-2'], 2, /--machines "wk-1,,wk-2": must be names or labels/],
+    ['a role beside a name', ['-f', 'dns.yaml', '--machines', 'worker,cp-1'], 2, /worker stands for all machines of that role/],
     ['a label without a key', ['-f', 'dns.yaml', '--machines', '=1'], 2, /must be names or labels/],
   ])('%s', async (_, args, exit, says) => {
     world.files.set('empty.yaml', '')

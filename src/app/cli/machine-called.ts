@@ -30,6 +30,11 @@ export const mustHaveMachine = async (session: Session, cluster: string, text: s
   if (all.ok) await oneCalled(session, all.value, cluster, text)
 }
 
+export const isAnyCalled = async ({ api, namespace }: Session, cluster: string, text: string): Promise<boolean> => {
+  const all = await api.list(MACHINE, namespace)
+  return all.ok && all.value.some(machine => clusterOf(machine) === cluster && (machine.metadata.name === text || isCalled(machine, text)))
+}
+
 /** The names of the machines of a cluster that are called so, each of which has to be one. */
 export const machinesCalled = async (session: Session, cluster: string, texts: readonly string[]): Promise<string[]> => {
   const all = must(session, await session.api.list(MACHINE, session.namespace), 'list machines')

@@ -161,7 +161,9 @@ describe('where a patch is', () => {
 describe('on which machines', () => {
   it('none that there is', async () => {
     expect(await refusals(inline('machine:\n  sysctls: {a: "1"}\n'), {}, { machineSelector: { names: ['wk-9'] } })).toEqual([
-      expect.stringMatching(/^NoMachines: spec\.machineSelector matches none of the 5 machines of home/),
+      expect.stringMatching(
+        /^NoMachines: spec\.machineSelector \(one of wk-9\) matches none of the 5 machines of home\. The machines are cp-1-\w+, .*; the labels of TalosMachines ichor\.maesh\.dev\/role=controlplane, ichor\.maesh\.dev\/role=worker\.$/,
+      ),
     ])
   })
 

@@ -8,7 +8,18 @@ import { etcdViews, gate, gateText } from '../../core/machine-steps/etcd.ts'
 import { heldBecause } from '../../core/machine-steps/order.ts'
 import { controlPlanesOf, isSelected } from '../../core/machine-steps/target.ts'
 import type { Known } from '../../core/preflight.ts'
-import { identity, knownOf, nodesRefusal, once, overridable, refuse, unanswered, unregistered, sentence } from '../../core/preflight.ts'
+import {
+  identity,
+  knownOf,
+  nodesRefusal,
+  noneSelected,
+  once,
+  overridable,
+  refuse,
+  unanswered,
+  unregistered,
+  sentence,
+} from '../../core/preflight.ts'
 import { compareVersions, parseVersion, versionSpan } from '../../core/versions.ts'
 import type { Need, World } from '../../core/world.ts'
 import { dryRunFacts, isKnown, machineFacts, nodeFacts, machineTitle } from '../../core/world.ts'
@@ -59,7 +70,7 @@ export const checks = (operation: TalosOperation, world: World): Checked => {
   const wishes = mine.map(k => ({ ...k, wish: wishFor(operation, world, k.machine.metadata.name) }))
   const ofPatches = patchRefusals(operation, world, mine)
   const refusals = [
-    ...(selected.length > 0 ? [] : [refuse('NoMachines', noMachinesText(world))]),
+    ...noneSelected(operation, world),
     ...unanswered(world, selected),
     ...(nodes.ok ? identity(world, known, nodes.value) : [nodesRefusal(nodes.fault)]),
     ...modes(operation, mine),
@@ -78,9 +89,6 @@ export const checks = (operation: TalosOperation, world: World): Checked => {
     ...(patches.ok ? { pins: patches.pins } : {}),
   }
 }
-
-const noMachinesText = ({ cluster, machines }: World): string =>
-  `spec.machineSelector matches none of the ${machines.length} machines of ${cluster.metadata.name}: ${machines.map(m => m.metadata.name).join(', ')}.`
 
 /** Since this version Talos tells what it has on its disk. */
 const FIRST_PERSISTENT = parseVersion('v1.10.0')

@@ -75,7 +75,9 @@ const rows: Readonly<Record<string, Row>> = {
   },
   'a selector that selects nothing': {
     spec: { talos, machineSelector: { matchLabels: { zone: 'moon' } } },
-    refused: { NoMachines: /matches none of the 5 machines of home/ },
+    refused: {
+      NoMachines: /spec\.machineSelector \(zone=moon\) matches none of the 5 machines of home\. .*ichor\.maesh\.dev\/role=worker/,
+    },
   },
   'a Secret that is not there': {
     spec: { talos },

@@ -10,7 +10,7 @@ import { etcdViews } from '../../core/machine-steps/etcd.ts'
 import { controlPlanesOf, isOnlySchedulable, isSelected } from '../../core/machine-steps/target.ts'
 import { bootsPending } from '../../core/pending-configuration.ts'
 import type { Known } from '../../core/preflight.ts'
-import { identity, knownOf, nodesRefusal, once, overridable, refuse, unanswered, unregistered } from '../../core/preflight.ts'
+import { identity, knownOf, nodesRefusal, noneSelected, once, overridable, refuse, unanswered, unregistered } from '../../core/preflight.ts'
 import { compareVersions, parseTarget, parseVersion, versionSpan } from '../../core/versions.ts'
 import type { Need, World } from '../../core/world.ts'
 import { machineFacts, nodeFacts } from '../../core/world.ts'
@@ -59,16 +59,7 @@ export const checks = (operation: TalosOperation, world: World): Checked => {
 
 const registration = (operation: TalosOperation, world: World): readonly Refusal[] => {
   const refusals = unregistered(world)
-  if (refusals.length > 0) return refusals
-  if (!world.machines.some(m => isSelected(operation, m))) {
-    return [
-      refuse(
-        'NoMachines',
-        `spec.machineSelector matches none of the ${world.machines.length} machines of ${world.cluster.metadata.name}: ${world.machines.map(m => m.metadata.name).join(', ')}.`,
-      ),
-    ]
-  }
-  return []
+  return refusals.length > 0 ? refusals : noneSelected(operation, world)
 }
 
 /** Newer than what runs. The same version with another schematic is an upgrade too; nothing to do at all is no refusal. */

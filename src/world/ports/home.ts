@@ -274,9 +274,13 @@ export const createHome = (world: World, client: Client, operationDefinition?: R
         })
         return written.ok ? read<TalosMachine>(written.value, talosMachine) : { ok: false, fault: storeFault(written.fault) }
       }),
-    writeMachineSpec: (machine, spec) =>
+    writeMachineSpec: (machine, spec, labels) =>
       call('writeMachineSpec', path(machine.metadata), true, () =>
-        write<TalosMachine>(ICHOR.machines, machine, talosMachine, now => ({ ...now, spec })),
+        write<TalosMachine>(ICHOR.machines, machine, talosMachine, now => ({
+          ...now,
+          metadata: { ...now.metadata, labels: { ...now.metadata.labels, ...labels } },
+          spec,
+        })),
       ),
     writeMachineStatus: (machine, status) =>
       call('writeMachineStatus', path(machine.metadata), true, () =>

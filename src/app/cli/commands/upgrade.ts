@@ -76,7 +76,10 @@ const startCommand = (shell: Shell, { kind, action }: What): Command => {
   if (kind.files) command.addOption(fileOption(kind.files.description))
   for (const { option } of [...own, ...envelopeFlags(shell.outside.kinds, action ?? kind)]) command.addOption(option)
   if (!action)
-    command.option('--machines <names>', 'only these: names of machines or hosts, or labels like rack=1, between commas (default: all)')
+    command.option(
+      '--machines <names>',
+      'only these: names of machines or hosts, controlplane, worker, or labels of TalosMachines like rack=1, between commas (default: all)',
+    )
   if ((action ?? kind).start) command.option('--confirm <cluster>', "the cluster's name: start without asking for it")
   command
     .option('--cluster <name>', 'the TalosCluster to act on (default: the only one in the namespace)')
