@@ -32,6 +32,21 @@ it('writes a TalosMachine for each member, and what was seen into the TalosClust
   ).toEqual(['cp-1', 'cp-2', 'cp-3', 'wk-1', 'wk-2'])
 })
 
+it('looks again at a cluster that is listed, although the server once answered that it is not there', async () => {
+  const story = createStory()
+  const { calls, schedule } = story.world
+  const begin = schedule.now()
+  // As a server that does not serve the type yet.
+  calls.intercept(({ name, target }) =>
+    name === 'cluster' && schedule.now() - begin < 60_000
+      ? { do: 'fail', when: 'before', fault: { kind: 'notFound', message: `${target}: 404 page not found` } }
+      : undefined,
+  )
+  story.start()
+  await story.until('the cluster is described', () => clusterIn(story, CLUSTER).status?.machines?.summary === '5/5')
+  expect(schedule.now() - begin).toBeGreaterThanOrEqual(60_000)
+})
+
 it('writes the etcd member of each control plane into its TalosMachine, and none into those of workers', async () => {
   const story = createStory()
   story.start()

@@ -36,7 +36,7 @@ export type Discoverer = {
 /** Looks at one cluster: which machines it has, what runs on them, and writes that down. It changes nothing on the cluster itself. */
 export const discover = async (engine: Discoverer, key: Key): Promise<Next> => {
   const found = await engine.home.cluster(key)
-  if (!found.ok) return found.fault.kind === 'notFound' ? {} : { failed: true }
+  if (!found.ok) return found.fault.kind === 'notFound' && !(await isListed(engine, key)) ? {} : { failed: true }
   const cluster = found.value
   const talos = await engine.connections.talos(cluster)
   if (!talos.ok) return report(engine, cluster, notReachable(engine, cluster, talos.fault))
@@ -69,6 +69,12 @@ export const discover = async (engine: Discoverer, key: Key): Promise<Next> => {
   if (kube.ok && nodes.ok) await sweepCordons(engine, cluster, kube.value, nodes.value)
   await freeLock(engine.home, engine.clock, cluster.metadata)
   return report(engine, cluster, await summary(engine, cluster, talos.value, seen, nodes, addons, etcd))
+}
+
+/** No event would tell of a cluster that was there all the time, where a server answered once that it is not. */
+const isListed = async ({ home }: Discoverer, { namespace, name }: Key): Promise<boolean> => {
+  const all = await home.clusters(namespace)
+  return !all.ok || all.value.some(({ metadata }) => metadata.name === name)
 }
 
 /** The id that the cluster has for Talos, from the first member that answers. */
