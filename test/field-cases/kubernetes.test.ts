@@ -97,8 +97,13 @@ describe('refused, before anything is touched', () => {
 
   it.each([
     ['an older minor', 'v1.35.4', 'v1.34.2', /^DowngradeRefused: .*cannot go back a minor/],
-    ['an older patch', 'v1.35.4', 'v1.35.1', /^DowngradeRefused: v1\.35\.1 is older than what runs/],
-    ['a minor that is skipped', 'v1.34.2', 'v1.36.2', /^MinorSkipped: .*Go to 1\.35 first/],
+    ['an older patch', 'v1.35.4', 'v1.35.1', /^DowngradeRefused: v1\.35\.1 is older than what runs: all 15 components \(v1\.35\.4\)\./],
+    [
+      'a minor that is skipped',
+      'v1.34.2',
+      'v1.36.2',
+      /^MinorSkipped: all 10 components but the kubelets \(v1\.34\.2\): .*Go to 1\.35 first/,
+    ],
   ])('%s', async (_, from, version, told) => {
     const { run } = await play({ cluster: { kubernetes: from }, spec: { kubernetes: { version } } })
     expect(run.status().failureReason).toBe('PreflightRefused')

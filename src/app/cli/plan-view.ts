@@ -8,6 +8,7 @@ export const isRefused = (plan: Plan, override: boolean): boolean => plan.refusa
 
 export const planLines = (plan: Plan, { colors, override }: { colors: Colors; override: boolean }): string[] => {
   const { bold, dim, red, yellow } = colors
+  const open = plan.refusals.filter(refusal => !isPassed(refusal, override))
   const touched = plan.order.filter(machine => machine.skip === undefined)
   const lines = [
     bold(
@@ -23,14 +24,22 @@ export const planLines = (plan: Plan, { colors, override }: { colors: Colors; ov
   ].filter(([, text]) => text)
   if (found.length > 0) lines.push(`Found: ${found.map(pair => pair.join(' ')).join(', ')}`)
 
+  if (plan.refusals.length > 0) lines.push('')
+  for (const refusal of plan.refusals) {
+    const passed = isPassed(refusal, override)
+    lines.push((passed ? yellow : red)(`${passed ? 'Passed' : 'Refused'}: ${refusalText(refusal, override)}`))
+  }
+
+  // A refused plan ends there: a machine of which nothing is known adds nothing to that.
+  const shown = open.length > 0 ? plan.order.filter(({ from, skip }) => skip !== undefined || from !== UNKNOWN) : plan.order
   if (plan.order.length > 0 && touched.length > 0 && touched.every(({ from }) => from === UNKNOWN))
-    lines.push('', `Machines: ${plan.order.map(({ name }) => name).join(', ')}; what runs on them is not known.`)
-  else if (plan.order.length > 0) {
+    lines.push('', `Machines: ${plan.order.map(({ name }) => name).join(', ')}; what would change on them is not known.`)
+  else if (shown.length > 0) {
     let turn = 0
     const images = [...new Set(touched.map(machine => machine.to).filter(to => to.includes('/')))]
     // A machine that comes in several stages is told apart by them.
-    const hasStages = new Set(plan.order.map(machine => machine.stage)).size > 1
-    const rows = plan.order.map(({ stage, name, role, from, to, skip, loses }) => [
+    const hasStages = new Set(shown.map(machine => machine.stage)).size > 1
+    const rows = shown.map(({ stage, name, role, from, to, skip, loses }) => [
       skip === undefined ? String(++turn) : '-',
       ...(hasStages ? [stage] : []),
       name,
@@ -47,19 +56,14 @@ export const planLines = (plan: Plan, { colors, override }: { colors: Colors; ov
       ['#', ...(hasStages ? ['STAGE'] : []), 'MACHINE', 'ROLE', 'FROM', 'TO', 'GOES AWAY MEANWHILE'],
       rows,
     )
-    lines.push('', header, ...body.map((line, index) => (plan.order[index]?.skip === undefined ? line : dim(line))))
+    lines.push('', header, ...body.map((line, index) => (shown[index]?.skip === undefined ? line : dim(line))))
     if (images.length > 0) lines.push('', ...images.map(image => `${image.includes('installer') ? 'Installer image' : 'Image'}: ${image}`))
   }
   for (const { names, diff } of diffsOf(touched)) lines.push('', bold(`What changes on ${names.join(', ')}:`), ...diffLines(diff, colors))
   if (plan.notes.length > 0) lines.push('', ...plan.notes.map(note => `Note: ${note}`))
-  if (plan.holder) lines.push('', yellow(lockLine(plan)))
+  if (plan.holder) lines.push('', yellow(open.length > 0 ? `${heldText(plan)}.` : lockLine(plan)))
 
   lines.push('')
-  const open = plan.refusals.filter(refusal => !isPassed(refusal, override))
-  for (const refusal of plan.refusals) {
-    const passed = isPassed(refusal, override)
-    lines.push((passed ? yellow : red)(`${passed ? 'Passed' : 'Refused'}: ${refusalText(refusal, override)}`))
-  }
   if (open.length === 0 && isIdle(plan)) return [...lines, 'There is nothing to do. Nothing was written.']
   lines.push(open.length > 0 ? red(`It would be refused. Nothing was written.`) : 'No check refuses it. Nothing was written.')
   return lines
@@ -84,9 +88,10 @@ const diffLines = (diff: string, { dim, green, red }: Colors): readonly string[]
 /** How many they are: a machine may come in several stages. */
 const namesOf = (order: Plan['order']): number => new Set(order.map(({ name }) => name)).size
 
-/** For a plan with a `holder`. */
-export const lockLine = ({ cluster, holder = '' }: Plan): string =>
-  `The lock of cluster ${cluster} is held by ${holderText(holder)}; it will wait and start by itself.`
+/** For a plan with a `holder`, that is not refused. */
+export const lockLine = (plan: Plan): string => `${heldText(plan)}; it will wait and start by itself.`
+
+const heldText = ({ cluster, holder = '' }: Plan): string => `The lock of cluster ${cluster} is held by ${holderText(holder)}`
 
 /** The refusals that stand, a line each. */
 export const refusalTexts = (plan: Plan, override: boolean): string[] =>

@@ -171,15 +171,20 @@ export const whoAmI = async ({ api, user }: Session): Promise<string> => {
 export const confirmName = async (terminal: Terminal, what: string, name: string, given: string | undefined): Promise<void> => {
   if (given === name) return
   if (given !== undefined) throw new Stop('usage', `--confirm ${JSON.stringify(given)} is not ${name}. Nothing was done.`)
-  if (!terminal.canAsk) throw new Stop('usage', `Nobody can be asked here: add --confirm ${name}. Nothing was done.`)
+  mustBeAskable(terminal, `--confirm ${name}`)
   const answer = (await terminal.ask(`${what} Type ${name} to go on: `)).trim()
   if (answer !== name) throw new Stop('usage', 'not confirmed. Nothing was done.')
+}
+
+/** `flag`: what would answer. Asked early, too, where much would be told before the question. */
+export const mustBeAskable = ({ canAsk }: Terminal, flag: string): void => {
+  if (!canAsk) throw new Stop('usage', `Nobody can be asked here: add ${flag}. Nothing was done.`)
 }
 
 /** Asks; only y and yes are a yes. Where nobody can be asked, says which flag answers. */
 export const confirm = async (terminal: Terminal, question: string, isAnswered: boolean | undefined): Promise<void> => {
   if (isAnswered) return
-  if (!terminal.canAsk) throw new Stop('usage', 'Nobody can be asked here: add --yes. Nothing was done.')
+  mustBeAskable(terminal, '--yes')
   const answer = (await terminal.ask(`${question} [y/N] `)).trim().toLowerCase()
   if (answer !== 'y' && answer !== 'yes') throw new Stop('usage', 'not confirmed. Nothing was done.')
 }

@@ -247,6 +247,37 @@ describe('upgrade talos', () => {
     expect(await world.run('upgrade', 'talos', 'v1.15.0', '--override', '--yes')).toBe(0)
   })
 
+  it('says first what refuses it, leaves out machines of which nothing is known, and does not promise to start', async () => {
+    cluster('home')
+    const [first, ...others] = plan.order
+    const order = [{ ...first!, from: 'unknown', loses: [] }, ...others]
+    world.plan = { ...plan, order, refusals: [{ rule: 'skew', message: 'v1.15.0 skips v1.14', overridable: false }] }
+    expect(await world.run('upgrade', 'talos', 'v1.15.0', '--plan')).toBe(3)
+    expect(world.out).toEqual([
+      'Plan: talos on cluster home, 2 of 3 machines',
+      'Found: Talos v1.13.5 to v1.13.9, Kubernetes v1.36.2, Cilium 1.19.2',
+      '',
+      'Refused: skew: v1.15.0 skips v1.14',
+      '',
+      '#   MACHINE   ROLE     FROM      TO        GOES AWAY MEANWHILE',
+      '-   wk-1      worker   v1.13.5             skipped: held',
+      '1   wk-2      worker   v1.13.5   v1.13.9   nothing else',
+      '',
+      'Note: No snapshot storage is configured: no snapshot is taken.',
+      '',
+      'The lock of cluster home is held by operation ichor-system/other.',
+      '',
+      'It would be refused. Nothing was written.',
+    ])
+  })
+
+  it('complains in one line where nobody can be asked, before it plans', async () => {
+    cluster('home')
+    world.plan = plan
+    expect(await world.run('upgrade', 'talos', 'v1.13.9')).toBe(2)
+    expect([world.out, world.err]).toEqual([[], ['error: Nobody can be asked here: add --yes. Nothing was done.']])
+  })
+
   it('says that the controller may reach what this machine cannot, and shows no order of unknown machines', async () => {
     cluster('home')
     const message = 'wk-1 (10.0.0.4) does not answer: no route.'
@@ -258,7 +289,7 @@ describe('upgrade talos', () => {
     ])
     world.plan = { ...world.plan, order: plan.order.map(machine => ({ ...machine, from: 'unknown', loses: [] })) }
     expect(await world.run('upgrade', 'talos', 'v1.13.9', '--plan')).toBe(3)
-    expect(world.out).toContain('Machines: cp-1, wk-1, wk-2; what runs on them is not known.')
+    expect(world.out).toContain('Machines: cp-1, wk-1, wk-2; what would change on them is not known.')
     expect(world.out).not.toContain(expect.stringContaining('GOES AWAY MEANWHILE'))
   })
 
@@ -293,6 +324,7 @@ describe('upgrade talos', () => {
   it('says only once that there is nothing to do', async () => {
     cluster('home')
     world.plan = { ...plan, order: plan.order.map(machine => ({ ...machine, skip: 'runs v1.13.9 already' })) }
+    world.canAsk = true
     expect(await world.run('upgrade', 'talos', 'v1.13.9')).toBe(3)
     expect(world.err.filter(line => line.includes('nothing to do'))).toHaveLength(1)
   })

@@ -174,8 +174,7 @@ const losesOf = (view: View): readonly string[] => {
 
 const preview = (view: View): PlannedMachine => {
   const wish = wishFor(view.operation, view.world, view.target.name)
-  if (wish.is === 'unread') return { from: 'unknown', to: '', loses: [] }
-  if (wish.is !== 'made') return { from: 'as it is', to: 'cannot be told', loses: [] }
+  if (wish.is !== 'made') return { from: 'unknown', to: '', loses: [] }
   const diff = diffConfigs(wish.from, wish.to)
   return {
     from: short(sha256(wish.from)),

@@ -34,8 +34,21 @@ export const runningOf = (world: World): readonly Running[] => {
 export const kubeletsOf = (nodes: readonly NodeFacts[]): readonly Running[] =>
   nodes.filter(n => n.kubeletVersion !== '').map(n => ({ what: 'kubelet', where: n.name, version: n.kubeletVersion }))
 
-const named = (running: readonly Running[]): string =>
-  running.map(({ what, where, version }) => `${what} on ${where} ${version}`).join(', ')
+/** What is the same for all is told once: `all 16 components (v1.35.4)`, else `kubelet v1.35.4 on wk-1, wk-2; kubelet v1.35.5 on wk-3`. */
+const named = (running: readonly Running[], all: readonly Running[], what = 'components'): string => {
+  const [first] = running
+  if (first && all.length > 2 && running.length === all.length && all.every(r => r.version === first.version))
+    return `all ${all.length} ${what} (${first.version})`
+  const titles = [...new Set(running.map(titleOf))]
+  return titles
+    .map(title => {
+      const where = running.filter(r => titleOf(r) === title).map(r => r.where)
+      return `${title} on ${where.join(', ')}`
+    })
+    .join('; ')
+}
+
+const titleOf = ({ what, version }: Running): string => `${what} ${version}`
 
 /** Kubernetes takes a control plane one minor further at a time, and never back. */
 export const path = (running: readonly Running[], kubelets: readonly Running[], target: Version): readonly Refusal[] => {
@@ -48,19 +61,19 @@ export const path = (running: readonly Running[], kubelets: readonly Running[], 
   const lowestVersion = lowest === undefined ? undefined : parseVersion(lowest)
   const old = kubelets.filter(r => steps(r, target) > MOST_KUBELET_STEPS)
   return [
-    ...(unknown.length > 0 ? [overridable('VersionUnknown', `Of these the version is not known: ${named(unknown)}.`)] : []),
+    ...(unknown.length > 0 ? [overridable('VersionUnknown', `Of these the version is not known: ${named(unknown, all)}.`)] : []),
     ...(newerMinor.length > 0
       ? [
           refuse(
             'DowngradeRefused',
-            `${target.text} is of an older minor than what runs: ${named(newerMinor)}. Kubernetes cannot go back a minor: its objects may be stored in a form that the older one does not know.`,
+            `${target.text} is of an older minor than what runs: ${named(newerMinor, all)}. Kubernetes cannot go back a minor: its objects may be stored in a form that the older one does not know.`,
           ),
         ]
       : newer.length > 0
         ? [
             overridable(
               'DowngradeRefused',
-              `${target.text} is older than what runs: ${named(newer)}. Choose a version that is not older than any.`,
+              `${target.text} is older than what runs: ${named(newer, all)}. Choose a version that is not older than any.`,
             ),
           ]
         : []),
@@ -68,7 +81,7 @@ export const path = (running: readonly Running[], kubelets: readonly Running[], 
       ? [
           refuse(
             'MinorSkipped',
-            `${named(skipped)}: to ${target.text} a minor would be skipped, which Kubernetes does not support. Go to ${lowestVersion.major}.${lowestVersion.minor + 1} first.`,
+            `${named(skipped, running, 'components but the kubelets')}: to ${target.text} a minor would be skipped, which Kubernetes does not support. Go to ${lowestVersion.major}.${lowestVersion.minor + 1} first.`,
           ),
         ]
       : []),
@@ -76,7 +89,7 @@ export const path = (running: readonly Running[], kubelets: readonly Running[], 
       ? [
           refuse(
             'KubeletSkew',
-            `${named(old)}: API servers of ${minorOf(target)} take kubelets of ${target.major}.${target.minor - MOST_KUBELET_STEPS} and newer. Upgrade these machines to the version that the API servers have now first.`,
+            `${named(old, kubelets, 'kubelets')}: API servers of ${minorOf(target)} take kubelets of ${target.major}.${target.minor - MOST_KUBELET_STEPS} and newer. Upgrade these machines to the version that the API servers have now first.`,
           ),
         ]
       : []),

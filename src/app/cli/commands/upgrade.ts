@@ -14,7 +14,7 @@ import { isIdle, isRefused, lockLine, mayDifferElsewhere, planLines, refusalText
 import { mayRepeat } from '../repeatable.ts'
 import { bareName, CLUSTER, MACHINE, OPERATION, qualifiedName } from '../resource-types.ts'
 import type { Answer, Session } from '../session.ts'
-import { confirm, confirmName, must, notThere, operationOf, whoAmI } from '../session.ts'
+import { confirm, confirmName, must, mustBeAskable, notThere, operationOf, whoAmI } from '../session.ts'
 import { crdsMissing, faultStop, named, Stop } from '../stop.ts'
 import { timeoutOfWait } from '../timeout.ts'
 import { watchOperation } from '../watch-operation.ts'
@@ -150,6 +150,9 @@ const start = async (
   specOf(outside.kinds, kind, bareName(CLUSTER, options.cluster ?? 'any'), version, { ...options, ...items })
   mustBeName(options.name)
   const cluster = await chosenCluster(session, options.cluster === undefined ? undefined : bareName(CLUSTER, options.cluster))
+  const mustName = (what.action ?? kind).start !== undefined
+  if (!options.plan && (mustName ? options.confirm === undefined : !options.yes))
+    mustBeAskable(terminal, mustName ? `--confirm ${cluster}` : '--yes')
   if (what.machine !== undefined) await mustHaveMachine(session, cluster, what.machine)
   const selector = options.machines === undefined ? undefined : await machineSelector(session, cluster, options.machines)
   const { asked, complete } = specOf(outside.kinds, kind, cluster, version, { ...options, ...items }, selector)
@@ -200,7 +203,7 @@ const start = async (
   }
 
   const question = `Start ${title} on cluster ${cluster}?`
-  if ((what.action ?? kind).start) await confirmName(terminal, `${question} It cannot be undone.`, cluster, options.confirm)
+  if (mustName) await confirmName(terminal, `${question} It cannot be undone.`, cluster, options.confirm)
   else await confirm(terminal, question, options.yes)
   const created = await api.create(OPERATION, namespace, object)
   if (!created.ok && created.fault.kind === 'alreadyExists') throw taken(session, name)
