@@ -69,6 +69,13 @@ export const heldOperation = (identity: string): Holder | undefined => {
   return holder?.sort === 'op' ? holder : undefined
 }
 
+/** Who else holds the lock and is not to be robbed of it; undefined where nobody does. */
+export const otherHolder = ({ metadata }: TalosOperation, world: World): string | undefined => {
+  const { lock } = world
+  if (!lock || lock.holder === '' || lock.holder === operationHolder(metadata.namespace, metadata.name)) return undefined
+  return holderKeeps(lock, world) === undefined ? undefined : lock.holder
+}
+
 /** Why the holder keeps the lock, or undefined when it may be taken over. */
 const holderKeeps = (lock: Lease, world: World): string | undefined => {
   const holder = holderNamed(lock.holder)

@@ -14,10 +14,10 @@ export const unfinishedByOthers = (operation: TalosOperation, world: World): rea
         .map(t => ({
           rule: 'UnfinishedOperation',
           machine: t.name,
-          message: `${displayName(t)} was left half done by the ${o.spec.kind} operation ${o.metadata.name} (${t.step ?? t.phase}). ${
+          message: `${displayName(t)} is half done by the ${o.spec.kind} operation ${o.metadata.name} (${t.step ?? t.phase}). ${
             o.status.phase === 'Cancelled'
               ? 'Delete that operation once the machine is as it should be.'
-              : 'Let that one finish first, or undo what it did and delete it.'
+              : `Let that one finish first: \`ichor operation get ${o.metadata.name}\` says what it waits for.`
           }`,
           overridable: false,
         })),

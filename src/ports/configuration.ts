@@ -9,7 +9,16 @@ export type MachineConfiguration = {
    * running one here.
    */
   readonly onDisk: string
+  /**
+   * Why they differ; absent where they do not. staged: the one on the disk waits for its boot. trial: the one that runs was written after it, and the
+   * machine puts the other one back by itself after a while, unless something ended the trial, which nobody can tell. Any write but another trial
+   * ends it, and to be shown a configuration (`dryRun`) as well (talos-api 6.7).
+   */
+  readonly pending?: 'staged' | 'trial'
 }
+
+export const pendingText = (pending: 'staged' | 'trial'): string =>
+  pending === 'staged' ? 'a configuration is staged there for the next boot' : 'a configuration is on trial there'
 
 /**
  * How a configuration is taken. no-reboot: at once, and for good. staged: with the next boot. try: at once, and put back by the machine itself after a

@@ -9,6 +9,10 @@ import { later } from './site.ts'
 /** The configuration on the disk, which the next boot takes. */
 export const configOnDisk = (machine: Machine): string => machine.onDisk ?? machine.config
 
+/** Why another one is on the disk; undefined where it is the one that runs. */
+export const pendingOf = ({ onDisk, config, isStaged }: Machine): 'staged' | 'trial' | undefined =>
+  onDisk === undefined || onDisk === config ? undefined : isStaged ? 'staged' : 'trial'
+
 /** The images of Kubernetes' programs. */
 const imagesIn = (site: Site, text: string): ReadonlyMap<string, string> => {
   const { kubelet, components, kubeProxy } = readKubernetesConfig(text, site.kubernetes())
@@ -42,6 +46,7 @@ export const setConfig = (site: Site, machine: Machine, text: string): void => {
 export const stageConfig = (site: Site, machine: Machine, text: string): void => {
   machine.endTrial?.()
   machine.onDisk = text
+  machine.isStaged = true
   site.tell(machine, 'config')
 }
 
@@ -50,6 +55,7 @@ export const tryConfig = (site: Site, machine: Machine, text: string, forMs: num
   const before = machine.config
   machine.endTrial?.()
   machine.onDisk = configOnDisk(machine)
+  machine.isStaged = false
   machine.config = text
   const cancel = later(site, machine, forMs, () => {
     const tried = machine.config

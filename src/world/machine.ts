@@ -65,6 +65,8 @@ export type Machine = {
   config: string
   /** The one on the disk, where that is another: the next boot takes it. */
   onDisk: string | undefined
+  /** Whether the one on the disk came after the one that runs: so it is staged, and not what a trial goes back to. */
+  isStaged: boolean
   /** Documents that it got in maintenance and that do not suffice to boot; empty where there are none. */
   partial: string
   /** Ends the trial of a configuration before its time. */
@@ -145,6 +147,7 @@ export const createMachine = (options: MachineOptions): Machine => ({
   disks: options.platform === 'container' ? [] : DISKS,
   config: options.config,
   onDisk: undefined,
+  isStaged: false,
   partial: '',
   endTrial: undefined,
   configured: undefined,

@@ -81,10 +81,25 @@ test('in the mode staged: it waits on the disk, and what runs is as it was', asy
     code: 3,
     stderr: expect.stringContaining('ConfigPending') as string,
   })
+  // Another one for that boot is made of it.
+  const { stdout } = await rollout('later-too', labels({ 'example.org/too': 'yes' }), '--mode', 'staged', '--machines', 'wk-1', '--plan')
+  expect(stdout).toContain('+        example.org/too: "yes"')
   // A change at once takes its place: what waited is gone.
   const instead = JSON.stringify(labels({ 'example.org/instead': 'yes' }))
   await talos('-n', addresses['wk-1'], 'patch', 'machineconfig', '--mode', 'no-reboot', '--patch', instead)
   expect(await configuration('wk-1', 'persistent')).not.toContain('example.org/later')
+})
+
+test('a trial of somebody else goes on: nothing is staged over it, nor is the machine shown anything', async () => {
+  const tried = JSON.stringify(labels({ 'example.org/on-trial': 'yes' }))
+  await talos('-n', addresses['wk-1'], 'patch', 'machineconfig', '--mode', 'try', '--timeout', '45s', '--patch', tried)
+  const later = labels({ 'example.org/after-it': 'yes' })
+  await expect(rollout('over-a-trial', later, '--mode', 'staged', '--machines', 'wk-1', '--yes')).rejects.toMatchObject({
+    code: 3,
+    stderr: expect.stringMatching(/ConfigPending.*on trial/s) as string,
+  })
+  expect(await configuration('wk-1')).toContain('example.org/on-trial')
+  await eventually(async () => expect(await configuration('wk-1')).not.toContain('example.org/on-trial'))
 })
 
 test('in the mode reboot: a machine in a container does not reboot, and nothing is written', async () => {

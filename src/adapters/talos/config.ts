@@ -5,6 +5,7 @@ import {
   MachineService,
 } from '../../../proto/gen/machine/machine_pb.ts'
 import type { Component } from '../../ports/components.ts'
+import { type MachineConfiguration, pendingText } from '../../ports/configuration.ts'
 import { done, failed, type Fault, ok, type Result } from '../../ports/fault.ts'
 import { onlyMessage } from './answer.ts'
 import type { Calls } from './calls.ts'
@@ -23,9 +24,9 @@ const applyDeadlineMs = 30_000
 
 /** Facts of the live configuration; undefined where the machine has none: it is in maintenance mode, or at the very start of a boot. */
 export async function readMachineConfig(calls: Calls, address: string): Promise<Result<ConfigFacts | undefined>> {
-  const text = await configText(calls, address, 'v1alpha1')
-  if (!text.ok || text.value === undefined) return text.ok ? ok(undefined) : text
-  const facts = readConfigFacts(text.value)
+  const live = await configResource(calls, address, 'v1alpha1')
+  if (!live.ok || live.value === undefined) return live.ok ? ok(undefined) : live
+  const facts = readConfigFacts(live.value.text)
   return facts.ok ? ok(facts.value) : failed('unknown', `${address}: its machine configuration: ${facts.problem}`)
 }
 
@@ -44,20 +45,26 @@ export function setComponentImage(calls: Calls, address: string, component: Comp
 }
 
 async function change(calls: Calls, address: string, what: string, edit: (text: string) => ConfigResult<string>): Promise<Result<void>> {
-  const [live, persistent] = await Promise.all([configText(calls, address, 'v1alpha1'), configText(calls, address, 'persistent')])
-  if (!live.ok) return live
-  if (!persistent.ok) return persistent
-  if (live.value === undefined) return failed('precondition', `${address}: the machine has no configuration: it is in maintenance mode`)
-  const changed = edit(live.value)
+  const read = await readConfiguration(calls, address)
+  if (!read.ok) return read
+  const { running, pending } = read.value
+  const changed = edit(running)
   if (!changed.ok) return failed('precondition', `${address}: its machine configuration: ${changed.problem}`)
-  if (changed.value === live.value) return done
-  if (persistent.value !== undefined && !saysTheSame(persistent.value, live.value)) {
-    return failed(
-      'precondition',
-      `${address}: a configuration is staged or on trial there, and setting ${what} now would undo that; reboot the machine or apply a configuration first`,
-    )
-  }
+  if (changed.value === running) return done
+  if (pending !== undefined) return failed('precondition', `${address}: ${pendingText(pending)}, and setting ${what} now would undo that`)
   return apply(calls, address, { data: new TextEncoder().encode(changed.value), mode: ApplyConfigurationRequest_Mode.NO_REBOOT })
+}
+
+/** What the machine runs, what is on its disk, and why the two differ. */
+export async function readConfiguration(calls: Calls, address: string): Promise<Result<MachineConfiguration>> {
+  const [running, onDisk] = await Promise.all([configResource(calls, address, 'v1alpha1'), configResource(calls, address, 'persistent')])
+  if (!running.ok) return running
+  if (!onDisk.ok) return onDisk
+  if (running.value === undefined) return failed('precondition', `${address}: the machine has no configuration: it is in maintenance mode`)
+  if (onDisk.value === undefined || saysTheSame(onDisk.value.text, running.value.text))
+    return ok({ running: running.value.text, onDisk: running.value.text })
+  const pending = onDisk.value.updated > running.value.updated ? 'staged' : 'trial'
+  return ok({ running: running.value.text, onDisk: onDisk.value.text, pending })
 }
 
 /** Gives a whole configuration to the machine, or only shows it. */
@@ -78,11 +85,15 @@ function withoutDiff(fault: Fault): Fault {
   return { ...fault, message: before ?? fault.message }
 }
 
-export async function configText(calls: Calls, address: string, id: 'v1alpha1' | 'persistent'): Promise<Result<string | undefined>> {
+type ConfigText = { readonly text: string; readonly updated: number }
+
+async function configResource(calls: Calls, address: string, id: 'v1alpha1' | 'persistent'): Promise<Result<ConfigText | undefined>> {
   const resource = await getResource(calls, address, resourceTypes.machineConfig, id)
   if (!resource.ok || resource.value === undefined) return resource.ok ? ok(undefined) : resource
   const bytes = resource.value.spec.yamlMarshalled
   const text = new TextDecoder('utf-8', { ignoreBOM: true }).decode(bytes)
   // What is written back must be what was read.
-  return Buffer.from(text).equals(bytes) ? ok(text) : failed('unknown', `${address}: its machine configuration is not UTF-8`)
+  return Buffer.from(text).equals(bytes)
+    ? ok({ text, updated: resource.value.updated })
+    : failed('unknown', `${address}: its machine configuration is not UTF-8`)
 }

@@ -1,10 +1,9 @@
 import { durationFromMs } from '@bufbuild/protobuf/wkt'
 import { ApplyConfigurationRequest_Mode as Mode } from '../../../proto/gen/machine/machine_pb.ts'
-import type { ApplyMode, ConfigurationCalls, ConfigurationChange, DryRun, MachineConfiguration } from '../../ports/configuration.ts'
+import { type ApplyMode, type ConfigurationCalls, type ConfigurationChange, type DryRun, pendingText } from '../../ports/configuration.ts'
 import { failed, ok, type Result } from '../../ports/fault.ts'
 import type { Calls } from './calls.ts'
-import { apply, configText } from './config.ts'
-import { saysTheSame } from './machine-config.ts'
+import { apply, readConfiguration } from './config.ts'
 
 const modes: Readonly<Record<ApplyMode, Mode>> = { 'no-reboot': Mode.NO_REBOOT, staged: Mode.STAGED, try: Mode.TRY }
 
@@ -15,15 +14,6 @@ export function configurationCalls(calls: Calls): ConfigurationCalls {
     dryRun: (address, text, mode) => dryRun(calls, address, text, mode),
     applyConfiguration: (address, change) => applyConfiguration(calls, address, change),
   }
-}
-
-async function readConfiguration(calls: Calls, address: string): Promise<Result<MachineConfiguration>> {
-  const [running, onDisk] = await Promise.all([configText(calls, address, 'v1alpha1'), configText(calls, address, 'persistent')])
-  if (!running.ok) return running
-  if (!onDisk.ok) return onDisk
-  if (running.value === undefined) return failed('precondition', `${address}: the machine has no configuration: it is in maintenance mode`)
-  const isOther = onDisk.value !== undefined && !saysTheSame(onDisk.value, running.value)
-  return ok({ running: running.value, onDisk: isOther ? onDisk.value : running.value })
 }
 
 async function dryRun(calls: Calls, address: string, text: string, mode: ApplyMode): Promise<Result<DryRun>> {
@@ -39,6 +29,7 @@ async function applyConfiguration(calls: Calls, address: string, { from, to, mod
   if (!now.ok) return now
   if ((mode === 'staged' ? now.value.onDisk : now.value.running) !== from)
     return failed('conflict', `${address}: its machine configuration is another one by now`)
+  if (mode === 'staged' && now.value.pending === 'trial') return failed('conflict', `${address}: ${pendingText('trial')}`)
   return apply(calls, address, {
     data: new TextEncoder().encode(to),
     mode: modes[mode],

@@ -1,4 +1,5 @@
 import { type DescMessage, fromBinary, type MessageShape } from '@bufbuild/protobuf'
+import { timestampMs } from '@bufbuild/protobuf/wkt'
 import { type Resource, State } from '../../../proto/gen/cosi/resource/state_pb.ts'
 import { failed, type Fault, ok, type Result } from '../../ports/fault.ts'
 import type { Calls, CallOptions } from './calls.ts'
@@ -10,6 +11,8 @@ export type CosiResource<S extends DescMessage> = {
   readonly id: string
   /** A counter that grows with each write. */
   readonly version: string
+  /** When it was written last, by the clock of its machine: milliseconds since 1970. */
+  readonly updated: number
   readonly spec: MessageShape<S>
 }
 
@@ -85,7 +88,8 @@ export function decoded<S extends DescMessage>(
   if (!resource?.metadata || !resource.spec) return failed('unknown', `${address}: ${call}: the answer has no resource in it`)
   try {
     const spec = fromBinary(of.schema, resource.spec.protoSpec)
-    return ok({ id: resource.metadata.id, version: resource.metadata.version, spec })
+    const { id, version, updated } = resource.metadata
+    return ok({ id, version, updated: updated ? timestampMs(updated) : 0, spec })
   } catch {
     // What was wrong with the bytes may quote them.
     return failed('unknown', `${address}: ${call}: its content is not a ${of.schema.typeName}`)

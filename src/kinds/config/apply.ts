@@ -1,6 +1,6 @@
 import type { Answer, LongOutcome, Step, Verdict } from '../../core/kind.ts'
 import { YES, no, unknown, wait } from '../../core/kind.ts'
-import { ms, receiptOf } from '../../core/ledger.ts'
+import { iso, ms, receiptOf } from '../../core/ledger.ts'
 import { CALL_MS } from '../../core/machine-steps/coming-back.ts'
 import { asGuard, etcdNeed, gate } from '../../core/machine-steps/etcd.ts'
 import { asRecorded, both, denied, since } from '../../core/machine-steps/guards.ts'
@@ -8,7 +8,7 @@ import { addressOf, isControlPlane, machineOf } from '../../core/machine-steps/t
 import { sha256 } from '../../core/sha256.ts'
 import type { View } from '../../core/world.ts'
 import { configurationFacts, displayName, nodeFacts } from '../../core/world.ts'
-import type { ApplyMode } from '../../ports/configuration.ts'
+import { type ApplyMode, pendingText } from '../../ports/configuration.ts'
 import type { Result } from '../../ports/fault.ts'
 import { saidByMachine } from './patches.ts'
 import { configNeeds, heldNow, isRepeatable, recorded, runsNow, short, wishFor } from './view.ts'
@@ -97,6 +97,8 @@ const writing = ({ name, summary, mode, says, done, isThere = false }: Writing):
   guard: view =>
     both(asRecorded(view), () => {
       if (isThere) return YES
+      const now = configurationFacts(view.world, view.target.name)
+      if (mode === 'staged' && now.ok && now.value.pending === 'trial') return wait(pendingText('trial'), 'ConfigChangedByOthers')
       return both(isAsComputed(view), () => (mode === 'staged' ? YES : both(isJudged(view), () => etcdIsWell(view))))
     }),
   act: {
@@ -178,7 +180,7 @@ const cannotBeJudged = (view: View): boolean => {
 /** A trial that could not be judged still runs. */
 const isLeft = ({ target, world }: View): boolean => {
   const configuration = configurationFacts(world, target.name)
-  const isOnTrial = configuration.ok && configuration.value.onDisk !== configuration.value.running
+  const isOnTrial = configuration.ok && configuration.value.pending === 'trial'
   return target.step === 'try' && target.firstActedAt === undefined && isOnTrial
 }
 
@@ -224,6 +226,25 @@ export const tryOut = {
 /** How long the machine may take to be well, and the trial to end by itself where it never is. */
 export const trialMs = (view: View): number => tryMs(view) + provingMs(view)
 
+/** A machine that is left in its trial is told of: there is nothing to be done, because Talos ends it. */
+export const trialOver: Step = {
+  name: 'trial-over',
+  summary: 'Talos has put the configuration from before back.',
+  needs: configNeeds,
+  done: view => {
+    const configuration = configurationFacts(view.world, view.target.name)
+    if (!configuration.ok) return unknown(`its configuration cannot be read: ${configuration.fault.message}`)
+    return configuration.value.pending === 'trial' && runsNow(view) === 'computed' ? no('the patched configuration is on trial') : YES
+  },
+  guard: view => {
+    const begun = receiptOf(view.target, 'try')?.at ?? view.target.actedAt
+    const latest = begun === undefined ? '' : `, at the latest at ${iso(ms(begun) + tryMs(view))}`
+    return wait(`the patched configuration is on trial there, and Talos puts the one from before back by itself${latest}`)
+  },
+  deadlineMs: trialMs,
+  failure: 'ConfigRejected',
+}
+
 export const keep = writing({
   name: 'keep',
   summary: 'Writes the same configuration once more, for good.',
@@ -235,6 +256,6 @@ export const keep = writing({
     if (!configuration.ok) return unknown(`its configuration cannot be read: ${configuration.fault.message}`)
     const runs = runsNow(view)
     if (runs !== 'computed') return no('it does not run the patched configuration')
-    return configuration.value.onDisk === configuration.value.running ? YES : no('the patched configuration is only on trial')
+    return configuration.value.pending === undefined ? YES : no('the patched configuration is only on trial')
   },
 })

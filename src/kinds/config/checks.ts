@@ -27,7 +27,7 @@ import { isTrap, patchesOf, saidByMachine, textNeeds } from './patches.ts'
 import { restartGate } from './reboot.ts'
 import { specOf } from './spec.ts'
 import type { Wish } from './view.ts'
-import { dryRunMode, dryRunNeeds, firstMode, isNothing, wishFor } from './view.ts'
+import { dryRunMode, dryRunNeeds, firstMode, isInTheWay, isNothing, wishFor } from './view.ts'
 
 /** Each machine is shown its patched configuration before any of them is given one. */
 export const checkNeeds = (operation: TalosOperation, world: World): readonly Need[] => {
@@ -163,6 +163,13 @@ const versionOrderOf = (a: string, b: string): number => {
 
 type Wished = Known & { readonly wish: Wish }
 
+const IN_THE_WAY = {
+  staged:
+    'has another configuration that is staged for its next boot, which this would undo. Reboot it first, or use the mode staged or reboot',
+  trial:
+    'has a configuration on trial, which would stay then although nobody has kept it. Wait until Talos has put the one from before back, which takes minutes; or reboot the machine, which boots that one',
+} as const
+
 /** What a machine has against its patched configuration, with the machine. */
 type Objection = { readonly name: string; readonly machine: string; readonly rule: string; readonly what: string }
 
@@ -176,13 +183,7 @@ const ofMachine = (operation: TalosOperation, world: World, { name, machine, wis
     case 'wrong':
       return wish.faults.map(fault => object(RULES[fault.code] ?? 'PatchInvalid', `cannot be patched: ${noteText(fault)}`))
     case 'made': {
-      if (wish.isPending && firstMode(operation) !== 'staged')
-        return [
-          object(
-            'ConfigPending',
-            'has another configuration that is staged or on trial, which this would undo. Reboot it first, wait until the trial has ended, or use the mode staged or reboot',
-          ),
-        ]
+      if (wish.pending && isInTheWay(operation, wish.pending)) return [object('ConfigPending', IN_THE_WAY[wish.pending])]
       const shown = { what: 'dryRun', name: machine.metadata.name, text: wish.to, mode: dryRunMode(operation) } as const
       if (!isKnown(world.facts, shown)) return []
       const said = dryRunFacts(world, shown)
@@ -233,7 +234,7 @@ const notes = (operation: TalosOperation, world: World, wishes: readonly Wished[
     list.push('A configuration that cuts a machine off its network is not put back by itself; the mode try has Talos do that.')
   if (mode === 'reboot')
     list.push('A configuration that keeps a machine from coming back is mended at its console only; the rollout stops at the first.')
-  const pending = made.filter(({ wish }) => wish.isPending && firstMode(operation) === 'staged')
+  const pending = made.filter(({ wish }) => wish.pending === 'staged')
   if (pending.length > 0)
     list.push(
       `A configuration that has not been booted waits on the disk of ${namesOf(pending)} already; it is that one which is patched${mode === 'reboot' ? ' and booted' : ''}.`,

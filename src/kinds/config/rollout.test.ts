@@ -488,6 +488,62 @@ describe('a machine that is not ready', () => {
 })
 
 describe('what is on a machine already', () => {
+  const onTrial = (story: Story, minutes: number): void =>
+    tryConfig(
+      story.world.site,
+      story.world.machine('wk-2'),
+      story.world.machine('wk-2').config.replace('wipe: false', 'wipe: true'),
+      minutes * MINUTE,
+    )
+
+  it.each(['staged', 'reboot'])(
+    'a trial of somebody else: the mode %s would make it stay, even to be shown a configuration',
+    async mode => {
+      const story = createStory({ seed: 3 })
+      story.start()
+      await story.pass(MINUTE)
+      const before = story.world.machine('wk-2').config
+      onTrial(story)
+      story.create({ name: 'op', spec: { kind: 'config', config: { mode, patches: [{ inline: SYSCTL }] } } })
+      await settled(story)
+      expect(status(story).preflight?.refusals).toMatchObject([
+        { rule: 'ConfigPending', message: expect.stringMatching(/on trial/) as string },
+      ])
+      await story.pass(10 * MINUTE)
+      expect(story.world.machine('wk-2').config).toBe(before)
+    },
+  )
+
+  it('a trial that somebody begins between the look and the write is left alone', async () => {
+    const story = await begun({}, { mode: 'staged', patches: [{ inline: SYSCTL }] })
+    const before = story.world.machine('wk-2').config
+    let isTried = false
+    story.world.calls.intercept(({ name, target }) => {
+      if (name !== 'applyConfiguration' || target !== story.world.machine('wk-2').addresses[0] || isTried) return undefined
+      isTried = true
+      onTrial(story, 3)
+      return undefined
+    })
+    await settled(story)
+    expect(isTried).toBe(true)
+    expect(status(story)).toMatchObject({ phase: 'Completed' })
+    expect(story.world.journal.of('config-rolled-back', 'wk-2')).toHaveLength(1)
+    expect(story.world.machine('wk-2').config).toBe(before)
+    expect(story.world.machine('wk-2').onDisk).toContain('somaxconn')
+  })
+
+  it('a trial of an operation that was cancelled: who cancels is told that it ends by itself', async () => {
+    const story = await begun({}, { patches: [{ inline: SYSCTL }] })
+    const machine = await whenOpen(story, 'wk-1', step => step === 'trial')
+    story.edit('op', { spec: { cancelled: true } })
+    await story.until('it is cancelled', () => status(story).phase === 'Cancelled')
+    expect(status(story).machines?.find(t => t.hostname === 'wk-1')?.message).toMatch(
+      /the patched configuration is on trial there, and Talos puts the one from before back by itself, at the latest at 2026-/,
+    )
+    await story.pass(4 * MINUTE)
+    expect(machine.config).not.toContain('somaxconn')
+  })
+
   it.each([
     ['staged', (story: Story, m: Machine) => stageConfig(story.world.site, m, m.config.replace('wipe: false', 'wipe: true'))],
     ['on trial', (story: Story, m: Machine) => tryConfig(story.world.site, m, m.config.replace('wipe: false', 'wipe: true'), 10 * MINUTE)],

@@ -14,12 +14,13 @@ import { controlPlanesFirst, fewAtATime, workerTurn } from '../../core/machine-s
 import { sha256 } from '../../core/sha256.ts'
 import type { Need, View, World } from '../../core/world.ts'
 import { displayName, dryRunFacts, isKnown, machineFacts } from '../../core/world.ts'
-import { apply, compare, keep, mayPatchAnew, stage, tryOut } from './apply.ts'
+import { pendingText } from '../../ports/configuration.ts'
+import { apply, compare, keep, mayPatchAnew, stage, trialOver, tryOut } from './apply.ts'
 import { patchesOf, saidByMachine } from './patches.ts'
 import { aside, back } from './reboot.ts'
 import type { ConfigSpec } from './spec.ts'
 import { specOf } from './spec.ts'
-import { configNeeds, dryRunMode, dryRunNeeds, firstMode, heldNow, isNothing, recorded, short, wishFor } from './view.ts'
+import { configNeeds, dryRunMode, dryRunNeeds, heldNow, isInTheWay, isNothing, recorded, short, wishFor } from './view.ts'
 import { trial, well } from './well.ts'
 
 /** One machine first, then control planes one at a time, then workers. */
@@ -116,8 +117,7 @@ const open = (view: View): Opening => {
       if (other !== undefined) return { fail: { reason: 'ConfigChangedByOthers', message: other } }
       if (isNothing(operation, wish)) return { skip: NOTHING }
       if (found.facts.stage !== 'running') return { wait: `it is ${found.facts.stage}`, reason: 'MachineNotReady' }
-      if (wish.isPending && firstMode(operation) !== 'staged')
-        return { wait: 'another configuration is staged or on trial there', reason: 'ConfigChangedByOthers' }
+      if (wish.pending && isInTheWay(operation, wish.pending)) return { wait: pendingText(wish.pending), reason: 'ConfigChangedByOthers' }
       const refused = dryRunRefusal(view, wish.to)
       if (refused) return refused
       const goal = { read: sha256(wish.from), computed: sha256(wish.to), ...drainGoal(view) }
@@ -198,7 +198,7 @@ const rollout = (mode: Mode, summary: string, steps: readonly Step[]): Stage => 
   open,
   outdated,
   steps: [compare, ...steps],
-  abandon: [giveBack],
+  abandon: mode === 'try' ? [trialOver, giveBack] : [giveBack],
   preview,
   outcome: ({ goal }) => {
     const [read, computed] = [goal?.['read'] ?? '', goal?.['computed'] ?? '']

@@ -33,7 +33,7 @@ export type Wish =
       readonly from: string
       readonly to: string
       /** Another configuration is staged there, or on trial. */
-      readonly isPending: boolean
+      readonly pending: MachineConfiguration['pending']
       readonly warnings: readonly PatchNote[]
     }
   | { readonly is: 'wrong'; readonly faults: readonly PatchNote[] }
@@ -48,8 +48,7 @@ export const wishFor = (operation: TalosOperation, world: World, name: string): 
   const from = patchedText(operation, configuration.value)
   const made = patched(from, patches.texts, facts.value.version)
   if (!made.ok) return { is: 'wrong', faults: made.faults }
-  const isPending = configuration.value.onDisk !== configuration.value.running
-  return { is: 'made', from, to: made.changed ? made.text : from, isPending, warnings: made.warnings }
+  return { is: 'made', from, to: made.changed ? made.text : from, pending: configuration.value.pending, warnings: made.warnings }
 }
 
 /** The patches once more would change nothing more in what they make of the configuration that is there. */
@@ -62,13 +61,17 @@ export const isRepeatable = (operation: TalosOperation, world: World, name: stri
 
 /** Nothing is left to do on a machine. One that only waits for its reboot is still given that. */
 export const isNothing = (operation: TalosOperation, wish: Extract<Wish, { is: 'made' }>): boolean =>
-  wish.from === wish.to && !(specOf(operation).mode === 'reboot' && wish.isPending)
+  wish.from === wish.to && !(specOf(operation).mode === 'reboot' && wish.pending !== undefined)
+
+/** What is staged may be staged anew. Anything else that is pending would be undone, or a trial made into something that nothing ends. */
+export const isInTheWay = (operation: TalosOperation, pending: MachineConfiguration['pending']): boolean =>
+  pending === 'trial' || (pending === 'staged' && firstMode(operation) !== 'staged')
 
 /** Shown to the machine only where there is something to show, and where no trial would be ended by it. */
 export const dryRunNeeds = (operation: TalosOperation, world: World, name: string): readonly Need[] => {
   const wish = wishFor(operation, world, name)
   const mode = dryRunMode(operation)
-  if (wish.is !== 'made' || wish.from === wish.to || (mode !== 'staged' && wish.isPending)) return []
+  if (wish.is !== 'made' || wish.from === wish.to || isInTheWay(operation, wish.pending)) return []
   return [{ what: 'dryRun', name, text: wish.to, mode }]
 }
 

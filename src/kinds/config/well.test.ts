@@ -18,7 +18,7 @@ const rendered: MachineComponents['staticPods'] = {
 
 const told = (pod: ControlPlanePod | undefined, servedAt = START, staticPods = rendered): string => {
   const base = given({ of: 'cp-1' })
-  const { name = '', node = '' } = base.target
+  const { name, node = '' } = base.target
   const facts: View['world']['facts'] = {
     ...base.world.facts,
     components: { [name]: ok({ kubelet: { image: '' }, staticPods }) },

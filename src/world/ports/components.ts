@@ -1,8 +1,9 @@
 import { renderingOf } from '../../api/rendering.ts'
 import type { ComponentCalls, MachineComponents, StaticPodFacts } from '../../ports/components.ts'
+import { pendingText } from '../../ports/configuration.ts'
 import { done, failed, ok } from '../../ports/fault.ts'
 import { withImageOf } from '../component-images.ts'
-import { setConfig } from '../configuration.ts'
+import { pendingOf, setConfig } from '../configuration.ts'
 import { pullImage } from '../install.ts'
 import { COMPONENTS, kubernetesConfigOf } from '../kubernetes-config.ts'
 import type { Machine } from '../machine.ts'
@@ -65,8 +66,8 @@ export const componentCalls = (site: Site, { call, long, applied }: Caller): Com
     call(address, 'setComponentImage', 'os:admin', true, machine => {
       const text = withImageOf(machine.config, component, image)
       if (text === machine.config) return done
-      if (machine.onDisk !== undefined)
-        return failed('precondition', `${address}: setComponentImage: a configuration is staged or on trial there`)
+      const pending = pendingOf(machine)
+      if (pending) return failed('precondition', `${address}: setComponentImage: ${pendingText(pending)}`)
       return applied(machine, address, 'setComponentImage', () => {
         // Somebody may have written it meanwhile.
         setConfig(site, machine, withImageOf(machine.config, component, image))

@@ -1,7 +1,8 @@
 import type { ConfigurationCalls, DryRun } from '../../ports/configuration.ts'
+import { pendingText } from '../../ports/configuration.ts'
 import { failed, ok } from '../../ports/fault.ts'
 import { needsReboot } from '../config-reboot.ts'
-import { configOnDisk, takeConfig } from '../configuration.ts'
+import { configOnDisk, pendingOf, takeConfig } from '../configuration.ts'
 import type { Machine } from '../machine.ts'
 import { versionOf } from '../machine.ts'
 import type { Site } from '../site.ts'
@@ -24,7 +25,10 @@ const judge = (site: Site, machine: Machine, text: string, isAtOnce: boolean): D
 /** The machine configuration, through the world's Talos port. */
 export const configurationCalls = (site: Site, { call, applied }: Caller): ConfigurationCalls => ({
   configuration: address =>
-    call(address, 'configuration', 'os:admin', false, machine => ok({ running: machine.config, onDisk: configOnDisk(machine) })),
+    call(address, 'configuration', 'os:admin', false, machine => {
+      const pending = pendingOf(machine)
+      return ok({ running: machine.config, onDisk: configOnDisk(machine), ...(pending ? { pending } : {}) })
+    }),
   dryRun: (address, text, mode) =>
     call(address, 'dryRun', 'os:admin', false, machine => {
       if (mode !== 'try') machine.endTrial?.()
@@ -35,6 +39,7 @@ export const configurationCalls = (site: Site, { call, applied }: Caller): Confi
       const name = `${address}: applyConfiguration`
       const isStill = (): boolean => (mode === 'staged' ? configOnDisk(machine) : machine.config) === from
       if (!isStill()) return failed('conflict', `${name}: its configuration is another one by now`)
+      if (mode === 'staged' && pendingOf(machine) === 'trial') return failed('conflict', `${name}: ${pendingText('trial')}`)
       const said = judge(site, machine, to, mode !== 'staged')
       if (!said.takes) return failed('invalid', `${name}: InvalidArgument: ${said.why}`)
       // Talos has no lock: who writes meanwhile is overwritten.

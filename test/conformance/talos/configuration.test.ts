@@ -37,17 +37,20 @@ describe.each(['wire', 'port'] as const)('through the %s', door => {
     const { address, machine, port, from, to } = await start()
     expect(await port.applyConfiguration(address, { from, to, mode: 'staged' })).toEqual(DONE)
     expect(machine.config).toBe(from)
-    expect(await port.configuration(address)).toEqual({ ok: true, value: { running: from, onDisk: to } })
+    expect(await port.configuration(address)).toEqual({ ok: true, value: { running: from, onDisk: to, pending: 'staged' } })
     expect(kindOf(await port.applyConfiguration(address, { from, to, mode: 'staged' }))).toBe('conflict')
     const more = to.replace('wipe: false', 'wipe: true')
     expect(await port.applyConfiguration(address, { from: to, to: more, mode: 'staged' })).toEqual(DONE)
-    expect(await port.configuration(address)).toEqual({ ok: true, value: { running: from, onDisk: more } })
+    expect(await port.configuration(address)).toEqual({ ok: true, value: { running: from, onDisk: more, pending: 'staged' } })
   })
 
   it('goes back by itself when it is tried, unless it is kept', async () => {
     const { address, port, from, to } = await start()
     expect(await port.applyConfiguration(address, { from, to, mode: 'try', tryMs: 300_000 })).toEqual(DONE)
-    expect(await port.configuration(address)).toEqual({ ok: true, value: { running: to, onDisk: from } })
+    expect(await port.configuration(address)).toEqual({ ok: true, value: { running: to, onDisk: from, pending: 'trial' } })
+    // It would end the trial, and what was tried would stay.
+    const more = from.replace('wipe: false', 'wipe: true')
+    expect(kindOf(await port.applyConfiguration(address, { from, to: more, mode: 'staged' }))).toBe('conflict')
     await vi.waitFor(
       async () => expect(await port.configuration(address)).toEqual({ ok: true, value: { running: from, onDisk: from } }),
       10_000,
