@@ -2,7 +2,7 @@ import { InvalidArgumentError, Option } from 'commander'
 import { z } from 'zod'
 import type { KindBlock, OperationSpec } from '../../api/talos-operation.ts'
 import { talosOperation } from '../../api/talos-operation.ts'
-import { parseTarget } from '../../core/versions.ts'
+import { parseTarget } from '../../core/target-version.ts'
 import { mayRepeat } from './repeatable.ts'
 import { Stop } from './stop.ts'
 

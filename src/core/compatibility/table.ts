@@ -152,12 +152,6 @@ export type Finding = {
   readonly sources: readonly string[]
 }
 
-const SEVERITY: readonly Verdict[] = ['supported', 'warning', 'untested', 'known-bad']
-
-/** The worst verdict of all; supported where there is none. */
-export const worstVerdict = (findings: readonly Finding[]): Verdict =>
-  findings.reduce<Verdict>((worst, f) => (SEVERITY.indexOf(f.verdict) > SEVERITY.indexOf(worst) ? f.verdict : worst), 'supported')
-
 export const talosMinor = (version: Version, table: CompatibilityTable = compatibilityTable): TalosMinor | undefined =>
   table.talosMinors.find(m => m.minor === minorOf(version))
 

@@ -5,8 +5,8 @@ import { etcdViews, gate, gateText } from '../../core/machine-steps/etcd.ts'
 import { heldBecause, inOrder } from '../../core/machine-steps/order.ts'
 import { controlPlanesOf } from '../../core/machine-steps/target.ts'
 import type { Known } from '../../core/preflight.ts'
-import { identity, knownOf, nodesRefusal, once, overridable, refuse, unanswered, unregistered } from '../../core/preflight.ts'
-import { minorSteps, parseTarget, parseVersion, versionSpan } from '../../core/versions.ts'
+import { identity, knownOf, nodesRefusal, once, overridable, refuse, unanswered, unregistered, tooLarge } from '../../core/preflight.ts'
+import { compareVersions, minorSteps, parseVersion, versionSpan } from '../../core/versions.ts'
 import type { Version } from '../../core/versions.ts'
 import type { Need, World } from '../../core/world.ts'
 import { componentFacts, controlPlaneFacts, manifestFacts, nodeFacts, nodeOf, machineTitle } from '../../core/world.ts'
@@ -37,9 +37,8 @@ export const checkNeeds = (operation: TalosOperation, world: World): readonly Ne
 /** Everything that speaks against the upgrade, at once. */
 export const checks = (operation: TalosOperation, world: World): Checked => {
   const { version } = specOf(operation)
-  const parsed = parseTarget(version)
   const target = parseVersion(version)
-  if (!parsed.ok || !target) return { found: {}, refusals: [refuse('VersionInvalid', parsed.ok ? version : parsed.problem)], notes: [] }
+  if (!target) return { found: {}, refusals: [tooLarge(version)], notes: [] }
   const missing = unregistered(world)
   if (missing.length > 0) return { found: {}, refusals: missing, notes: [] }
 
@@ -197,7 +196,8 @@ const notes = (
     )
   const held = inOrder(world, world.machines).filter(m => m.spec.role === 'worker' && heldBecause(world, m) !== undefined)
   if (held.length > 0) list.push(`Held, so their kubelets stay as they are: ${held.map(machineTitle).join(', ')}.`)
-  return [...list, ...proxyNotes(world), ...manifestNotes(operation, world)]
+  const isThere = all.every(v => v && compareVersions(v, target) === 0)
+  return [...list, ...proxyNotes(world), ...manifestNotes(operation, world, isThere)]
 }
 
 const proxyNotes = (world: World): readonly string[] => {
@@ -211,7 +211,8 @@ const proxyNotes = (world: World): readonly string[] => {
     : ['kube-proxy is switched off, and stays so.']
 }
 
-const manifestNotes = (operation: TalosOperation, world: World): readonly string[] => {
+/** `isThere`: everything runs the version already. */
+const manifestNotes = (operation: TalosOperation, world: World, isThere: boolean): readonly string[] => {
   const first = firstOf(world)
   const changes = first === undefined ? undefined : manifestFacts(world, first)
   if (!changes) return []
@@ -222,7 +223,9 @@ const manifestNotes = (operation: TalosOperation, world: World): readonly string
   const manifests = changes.value.length - kept.length - told('leftover').length
   const refused = refusedText(changes.value)
   return [
-    `At the end Talos' ${manifests} bootstrap manifests are applied.`,
+    ...(isThere && created.length + changed.length === 0 && refused === ''
+      ? []
+      : [`At the end Talos' ${manifests} bootstrap manifests are applied.`]),
     ...(created.length > 0 ? [`Apart from new images that creates ${some(created)}.`] : []),
     ...(changed.length > 0 ? [`Apart from new images that sets back ${some(changed)}.`] : []),
     ...(refused === ''

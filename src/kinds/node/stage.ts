@@ -3,7 +3,7 @@ import { YES, wait } from '../../core/kind.ts'
 import { openTargets } from '../../core/ledger.ts'
 import { giveBack } from '../../core/machine-steps/coming-back.ts'
 import { etcdNeed } from '../../core/machine-steps/etcd.ts'
-import { candidateOf, drainGoal, isControlPlane, machineOf, nodeOfTarget } from '../../core/machine-steps/target.ts'
+import { candidateOf, drainGoal, isControlPlane, machineOf } from '../../core/machine-steps/target.ts'
 import { losses } from '../../core/machine-steps/losses.ts'
 import { workerTurn } from '../../core/machine-steps/turn.ts'
 import type { View } from '../../core/world.ts'
@@ -78,8 +78,3 @@ export const losesAll =
   (until: string) =>
   (view: View): readonly string[] =>
     losses(view, { drained: wayOf(view) === 'orderly' && drainGoal(view).drain !== 'none', until })
-
-export const hasNode = (view: View): boolean => {
-  const node = nodeOfTarget(view)
-  return node.ok && node.value !== undefined
-}

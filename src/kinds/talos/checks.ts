@@ -10,8 +10,19 @@ import { etcdViews } from '../../core/machine-steps/etcd.ts'
 import { controlPlanesOf, isOnlySchedulable, isSelected } from '../../core/machine-steps/target.ts'
 import { bootsPending } from '../../core/pending-configuration.ts'
 import type { Known } from '../../core/preflight.ts'
-import { identity, knownOf, nodesRefusal, noneSelected, once, overridable, refuse, unanswered, unregistered } from '../../core/preflight.ts'
-import { compareVersions, parseTarget, parseVersion, versionSpan } from '../../core/versions.ts'
+import {
+  identity,
+  knownOf,
+  nodesRefusal,
+  noneSelected,
+  once,
+  overridable,
+  refuse,
+  unanswered,
+  unregistered,
+  tooLarge,
+} from '../../core/preflight.ts'
+import { compareVersions, parseVersion, versionSpan } from '../../core/versions.ts'
 import type { Need, World } from '../../core/world.ts'
 import { machineFacts, nodeFacts } from '../../core/world.ts'
 import type { NodeFacts } from '../../ports/kube.ts'
@@ -29,8 +40,7 @@ export const checkNeeds = (operation: TalosOperation, world: World): readonly Ne
 /** Everything that speaks against the upgrade, at once. */
 export const checks = (operation: TalosOperation, world: World): Checked => {
   const spec = specOf(operation)
-  const target = parseTarget(spec.version)
-  if (!target.ok) return { found: {}, refusals: [refuse('VersionInvalid', target.problem)], notes: [] }
+  if (!parseVersion(spec.version)) return { found: {}, refusals: [tooLarge(spec.version)], notes: [] }
   // Without machines all that follows would only say the same again in other words.
   if (world.machines.length === 0) return { found: {}, refusals: registration(operation, world), notes: [] }
 
