@@ -1,8 +1,16 @@
 // What people reported of upgrades of Kubernetes, and a controller that dies in the middle of one.
 import { describe, expect, it } from 'vitest'
+import type { OperationSpec } from '../../src/api/talos-operation.ts'
+import { talosOperation } from '../../src/api/talos-operation.ts'
+import { timing } from '../../src/core/timing.ts'
+import { planOperation, type Plan } from '../../src/engine/plan.ts'
+import { kubernetes as kubernetesKind } from '../../src/kinds/kubernetes/kubernetes.ts'
+import type { Result } from '../../src/ports/fault.ts'
 import { restarts } from '../../src/storm/restarts.ts'
+import { CLUSTER, NAMESPACE } from '../../src/storm/story.ts'
 import { setConfig } from '../../src/world/configuration.ts'
 import { RESOURCE } from '../../src/world/objects.ts'
+import { openPorts } from '../../src/world/ports/open.ts'
 import { hold, mirrored } from '../stories/kubernetes-cases.ts'
 import { messages, play, playWithDeaths, type Run } from './play.ts'
 
@@ -13,6 +21,16 @@ const kubernetes = { version: 'v1.36.2' }
 const refusals = ({ status }: Run): readonly string[] => (status().preflight?.refusals ?? []).map(r => `${r.rule}: ${r.message}`)
 const images = ({ world }: Run): ReadonlySet<string> =>
   new Set(world.machines.flatMap(m => [m.kubeletRun.image, ...[...m.pods.values()].map(pod => pod.image)]))
+const planOf = async (story: Run, block: object): Promise<Plan> => {
+  const definition = talosOperation([kubernetesKind])
+  const spec = definition.spec.parse({ clusterRef: { name: CLUSTER }, kind: 'kubernetes', kubernetes: block }) as OperationSpec
+  const observer = { ...openPorts(story.world, { name: 'plan', operation: definition }), timing: timing(), self: undefined }
+  let made: Result<Plan> | undefined
+  void planOperation(observer, kubernetesKind, NAMESPACE, 'planned', spec).then(plan => (made = plan))
+  await story.until('the plan is there', () => made !== undefined)
+  if (!made?.ok) throw new Error(made?.fault.message)
+  return made.value
+}
 /** Once, the first time that it happens anywhere. */
 const when = ({ world }: Run, what: string, act: () => void): void => {
   const stop = world.journal.onEntry(entry => {
@@ -108,6 +126,18 @@ describe('refused, before anything is touched', () => {
     const { run } = await play({ cluster: { kubernetes: from }, spec: { kubernetes: { version } } })
     expect(run.status().failureReason).toBe('PreflightRefused')
     expect(refusals(run)).toEqual([expect.stringMatching(told)])
+    const { order, notes } = await planOf(run, { version })
+    expect(order.filter(one => one.skip !== undefined)).toEqual([])
+    expect([...new Set(order.filter(one => one.stage !== 'manifests').map(one => one.from))]).toEqual([from])
+    expect(notes).toContainEqual(expect.stringContaining('bootstrap manifests are applied'))
+  })
+
+  it('says in the plan of what is there already neither that something is pulled nor that manifests are applied', async () => {
+    const { run } = await play({ cluster: before, spec: { kubernetes: { version: before.kubernetes } } })
+    expect(run.status().phase).toBe('Completed')
+    const { order, notes } = await planOf(run, { version: before.kubernetes })
+    expect(order.every(one => one.skip !== undefined)).toBe(true)
+    expect(notes).toEqual([])
   })
 
   it('an older patch passes with override', async () => {

@@ -4,7 +4,7 @@ import { YES, wait } from '../../core/kind.ts'
 import { openTargets } from '../../core/ledger.ts'
 import { controlPlanesOf } from '../../core/machine-steps/target.ts'
 import type { View } from '../../core/world.ts'
-import { imageToSet, setImage } from './set-image.ts'
+import { imageChange, imageToSet, setImage } from './set-image.ts'
 import { apiServersAreThere, componentsNeed, controlPlaneToOpen, goingOver, specOf, versionsOf } from './view.ts'
 
 const open = (view: View): Opening => {
@@ -18,10 +18,10 @@ const open = (view: View): Opening => {
 }
 
 const preview = (view: View): PlannedMachine => {
-  const wanted = imageToSet(view, 'kube-proxy')
-  return 'instead' in wanted
+  const change = imageChange(view, 'kube-proxy')
+  return change === undefined
     ? { from: 'unknown', to: specOf(view.operation).version, loses: [] }
-    : { from: imageTitle(wanted.from), to: wanted.image, loses: [] }
+    : { from: imageTitle(change.from), to: change.to, loses: [] }
 }
 
 /** Only the bootstrap manifest of each control plane changes here; the pods follow when the manifests are applied. */

@@ -12,7 +12,7 @@ import { controlPlanesFirst } from '../../core/machine-steps/turn.ts'
 import { finalOf, minorOf, parseVersion } from '../../core/versions.ts'
 import type { View } from '../../core/world.ts'
 import { displayName, machineFacts, serviceFacts } from '../../core/world.ts'
-import { imageToSet, setImage } from './set-image.ts'
+import { imageChange, imageToSet, setImage } from './set-image.ts'
 import { STEADY_POLLS, apiServerMayGo, staticPodsBeganSince } from './static-pods.ts'
 import { apiServersAreThere, componentsNeed, componentsOf, goingOver, imageBefore, specOf, versionsOf, wantedImage } from './view.ts'
 
@@ -136,19 +136,20 @@ const outdated = ({ target, world }: View): string | undefined => {
 }
 
 const preview = (view: View): PlannedMachine => {
-  const wanted = imageToSet(view, 'kubelet')
-  if ('instead' in wanted) return { from: 'unknown', to: specOf(view.operation).version, loses: [] }
-  const isDrained = drainsFor(view.operation, wanted.from, wanted.image) && drainGoal(view).drain !== 'none'
+  const change = imageChange(view, 'kubelet')
+  if (change === undefined) return { from: 'unknown', to: specOf(view.operation).version, loses: [] }
+  const { from, to } = change
+  const isDrained = drainsFor(view.operation, from, to) && drainGoal(view).drain !== 'none'
   return {
-    from: imageTitle(wanted.from),
-    to: wanted.image,
+    from: imageTitle(from),
+    to,
     loses: [
       isDrained
         ? 'its pods, which are evicted first'
-        : isOtherMinor(wanted.from, wanted.image)
+        : isOtherMinor(from, to)
           ? 'its kubelet, for seconds; containers may be begun anew'
           : 'its kubelet, for seconds; its pods go on running',
-      ...(view.target.role === 'controlplane' && isOtherMinor(wanted.from, wanted.image) ? ['its static pods, which are begun anew'] : []),
+      ...(view.target.role === 'controlplane' && isOtherMinor(from, to) ? ['its static pods, which are begun anew'] : []),
     ],
   }
 }

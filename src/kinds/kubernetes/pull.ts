@@ -22,15 +22,16 @@ const PULLED: readonly Component[] = [...STATIC_COMPONENTS, 'kubelet', 'kube-pro
 
 type Image = { readonly component: Component; readonly from: string; readonly image: string }
 
-const imagesOf = (view: View): readonly Image[] => {
+const imagesOf = (view: View): readonly (Image | { readonly instead: Opening })[] => {
   const [first] = controlPlanesOf(view.world)
   const known = first && componentFacts(view.world, first.metadata.name)
   const proxied = known?.ok ? known.value.kubeProxy : undefined
-  return PULLED.flatMap(component => {
+  return PULLED.flatMap((component): readonly (Image | { readonly instead: Opening })[] => {
     const asked = component === 'kube-proxy' && first ? { ...view, target: { ...view.target, name: first.metadata.name } } : view
     if (component === 'kube-proxy' && proxied === undefined) return []
     const image = imageToSet(asked, component)
-    return 'instead' in image ? [] : [{ component, ...image }]
+    if (!('instead' in image)) return [{ component, ...image }]
+    return 'skip' in image.instead ? [] : [image]
   })
 }
 
@@ -78,7 +79,10 @@ const open = (view: View): Opening => {
   const components = componentsOf(view)
   if (!components.ok) return { wait: `it does not tell its components: ${components.fault.message}`, reason: 'MachineUnreachable' }
   if (found.facts.stage !== 'running') return { wait: `it is ${found.facts.stage}`, reason: 'MachineNotReady' }
-  const images = imagesOf(view).filter(({ from, image }) => from !== image)
+  const wanted = imagesOf(view)
+  const blocked = wanted.find(one => 'instead' in one)
+  if (blocked) return blocked.instead
+  const images = wanted.flatMap(one => ('instead' in one || one.from === one.image ? [] : [one]))
   if (images.length === 0) return { skip: `has all images of ${specOf(view.operation).version}` }
   return { open: { goal: { drain: 'none', ...Object.fromEntries(images.map(({ component, image }) => [component, image])) } } }
 }

@@ -48,6 +48,17 @@ export const imageToSet = (
   return { from, image }
 }
 
+/**
+ * For the plan: the image of a component, and what it becomes, also where a check refuses just that. Undefined where it is not known, or the component is
+ * switched off.
+ */
+export const imageChange = (view: View, component: Component): { readonly from: string; readonly to: string } | undefined => {
+  const components = componentsOf(view)
+  const from = components.ok ? imageIn(components.value, component) : undefined
+  const { version } = specOf(view.operation)
+  return from === undefined ? undefined : { from, to: withVersion(from, version) ?? version }
+}
+
 export const setImage = (
   component: Component,
   { guard, guardNeeds = () => [] }: { readonly guard: (view: View) => Verdict; readonly guardNeeds?: (view: View) => readonly Need[] },

@@ -18,7 +18,7 @@ import { addressOf, controlPlanesOf, nodeNameOf } from '../../core/machine-steps
 import type { View } from '../../core/world.ts'
 import { controlPlaneFacts, displayName, isKnown, lastWordsFacts, machineTitle } from '../../core/world.ts'
 import type { StaticComponent, Waiting } from '../../ports/components.ts'
-import { imageToSet, setImage } from './set-image.ts'
+import { imageChange, imageToSet, setImage } from './set-image.ts'
 import {
   apiServersAreThere,
   controlPlaneToOpen,
@@ -165,13 +165,13 @@ const open =
 const preview =
   (component: StaticComponent) =>
   (view: View): PlannedMachine => {
-    const wanted = imageToSet(view, component)
-    if ('instead' in wanted) return { from: 'unknown', to: specOf(view.operation).version, loses: [] }
+    const change = imageChange(view, component)
+    if (change === undefined) return { from: 'unknown', to: specOf(view.operation).version, loses: [] }
     const members = controlPlanesOf(view.world).length
     const api = members < 2 ? 'the Kubernetes API, for about a minute' : `one of ${members} API servers, for about a minute`
     return {
-      from: imageTitle(wanted.from),
-      to: wanted.image,
+      from: imageTitle(change.from),
+      to: change.to,
       loses: [component === 'kube-apiserver' ? api : `its ${component}; another one leads within 15 seconds`],
     }
   }
