@@ -503,7 +503,7 @@ describe('what is on a machine already', () => {
       story.start()
       await story.pass(MINUTE)
       const before = story.world.machine('wk-2').config
-      onTrial(story)
+      onTrial(story, 10)
       story.create({ name: 'op', spec: { kind: 'config', config: { mode, patches: [{ inline: SYSCTL }] } } })
       await settled(story)
       expect(status(story).preflight?.refusals).toMatchObject([
