@@ -1,5 +1,5 @@
 import { diffLines, type DiffLine } from './diff-lines.ts'
-import { documentOf, readText, type ConfigDocument } from './documents.ts'
+import { documentsOf, type ConfigDocument } from './documents.ts'
 import { withoutSecrets, type Shown } from './secrets.ts'
 import { written } from './write.ts'
 
@@ -15,11 +15,6 @@ export const diffConfigs = (before: string, after: string): string | undefined =
   const [shownBefore = [], shownAfter = []] = withoutSecrets(was, is)
   const titles = new Set([...shownBefore, ...shownAfter].map(({ title }) => title))
   return [...titles].map(title => diffDocument(title, linesOf(shownBefore, title), linesOf(shownAfter, title))).join('')
-}
-
-const documentsOf = (text: string): readonly ConfigDocument[] | undefined => {
-  const read = readText(text)
-  return read.ok ? read.roots.flatMap(({ node }) => documentOf(node) ?? []) : undefined
 }
 
 /** Undefined where there is no such document. */

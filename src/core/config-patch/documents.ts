@@ -91,6 +91,12 @@ export const documentOf = (node: Node, source?: string): ConfigDocument | undefi
   }
 }
 
+/** The documents of a configuration; undefined where it is no YAML. */
+export const documentsOf = (text: string): readonly ConfigDocument[] | undefined => {
+  const read = readText(text)
+  return read.ok ? read.roots.flatMap(({ node }) => documentOf(node) ?? []) : undefined
+}
+
 type Identity = Pick<ConfigDocument, 'kind' | 'apiVersion' | 'name'>
 
 /** What two documents have in common of which one patches the other. */

@@ -5,11 +5,12 @@ import { documentOf, identityOf, readText, titleOf, type ConfigDocument } from '
 import { applyOperation } from './json-patch.ts'
 import { cannotMerge, merged } from './merge.ts'
 import { pathText, type Note, type PatchNote, type Place } from './note.ts'
+import { differsAt } from './places.ts'
 import { protectedPlaces } from './protected.ts'
 import { isNewerThanSchema, readPatch, type Notes, type PatchText, type Step } from './read-patch.ts'
 import { documentShape, type Shape } from './shape.ts'
 import { styleOf, writeDocuments } from './write.ts'
-import { copyOf, saying, valueAt, type Node } from './yaml-nodes.ts'
+import { copyOf, saying, type Node } from './yaml-nodes.ts'
 
 export type PatchedConfig =
   | {
@@ -149,10 +150,7 @@ const checkConflicts = (documents: readonly ConfigDocument[], patch: string, not
 /** Whatever way a patch went: what is protected says the same as before. */
 const checkProtected = (before: readonly ConfigDocument[], after: readonly ConfigDocument[], notes: Notes): void => {
   for (const { kind, path, note } of protectedPlaces) {
-    const [was, is] = [before, after].map(documents =>
-      documents.filter(one => one.kind === kind).map(({ root }) => saying(path.reduce<Node | undefined>(valueAt, root))),
-    )
-    if (!sameValue(was, is))
+    if (differsAt(before, after, { kind, path }))
       notes.faults.push({
         ...inConfig('forbidden', note.problem),
         document: kind || 'the main document',

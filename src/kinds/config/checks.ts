@@ -23,8 +23,14 @@ import {
 import { compareVersions, parseVersion, versionSpan } from '../../core/versions.ts'
 import type { Need, World } from '../../core/world.ts'
 import { dryRunFacts, isKnown, machineFacts, nodeFacts, machineTitle } from '../../core/world.ts'
+import { apiServerGoes } from './api-server.ts'
+import { sameAddresses, sameHostname } from './by-machine.ts'
+import { changesOf } from './change.ts'
+import { follows } from './follows.ts'
+import { grouped, type Objection } from './objections.ts'
 import { isTrap, patchesOf, saidByMachine, textNeeds } from './patches.ts'
 import { restartGate } from './reboot.ts'
+import { skew } from './skew.ts'
 import { specOf } from './spec.ts'
 import type { Wish } from './view.ts'
 import { dryRunMode, dryRunNeeds, firstMode, isInTheWay, isNothing, wishFor } from './view.ts'
@@ -35,6 +41,7 @@ export const checkNeeds = (operation: TalosOperation, world: World): readonly Ne
     ...world.machines.map((m): Need => ({ what: 'machine', name: m.metadata.name })),
     { what: 'nodes' },
     { what: 'etcd' },
+    { what: 'controlPlane' },
     ...textNeeds(operation),
     ...world.machines.filter(m => isSelected(operation, m)).map((m): Need => ({ what: 'configuration', name: m.metadata.name })),
   ]
@@ -68,6 +75,8 @@ export const checks = (operation: TalosOperation, world: World): Checked => {
   const mine = known.filter(k => isMine(operation, world, k.machine.metadata.name))
   const patches = patchesOf(operation, world)
   const wishes = mine.map(k => ({ ...k, wish: wishFor(operation, world, k.machine.metadata.name) }))
+  const changes = changesOf(wishes)
+  const skewed = skew(world, changes)
   const ofPatches = patchRefusals(operation, world, mine)
   const refusals = [
     ...noneSelected(operation, world),
@@ -78,6 +87,8 @@ export const checks = (operation: TalosOperation, world: World): Checked => {
     ...ofPatches,
     // Where the patches are wrong by themselves, each machine would say the same again.
     ...(ofPatches.length > 0 ? [] : grouped(wishes.flatMap(one => ofMachine(operation, world, one)))),
+    ...grouped([...skewed.objections, ...sameHostname(known, changes)]),
+    ...apiServerGoes(operation, world, changes),
     ...etcd(operation, world, mine),
   ]
   const talos = versionSpan(known.map(k => k.facts.version))
@@ -85,7 +96,7 @@ export const checks = (operation: TalosOperation, world: World): Checked => {
   return {
     found: { ...(talos ? { talos } : {}), ...(members ? { etcd: members } : {}) },
     refusals: once(refusals),
-    notes: notes(operation, world, wishes),
+    notes: [...notes(operation, world, wishes), ...skewed.notes, ...sameAddresses(changes), ...follows(specOf(operation).mode, changes)],
     ...(patches.ok ? { pins: patches.pins } : {}),
   }
 }
@@ -170,9 +181,6 @@ const IN_THE_WAY = {
     'has a configuration on trial, which would stay then although nobody has kept it. Wait until Talos has put the one from before back, which takes minutes; or reboot the machine, which boots that one',
 } as const
 
-/** What a machine has against its patched configuration, with the machine. */
-type Objection = { readonly name: string; readonly machine: string; readonly rule: string; readonly what: string }
-
 const ofMachine = (operation: TalosOperation, world: World, { name, machine, wish }: Wished): readonly Objection[] => {
   const object = (rule: string, what: string): Objection => ({ name, machine: machine.metadata.name, rule, what })
   switch (wish.is) {
@@ -195,22 +203,6 @@ const ofMachine = (operation: TalosOperation, world: World, { name, machine, wis
     }
   }
 }
-
-/** The same of several machines is told once. */
-const grouped = (objections: readonly Objection[]): readonly Refusal[] => {
-  const groups = new Map<string, Objection[]>()
-  for (const one of objections) {
-    const key = `${one.rule} ${one.what.replaceAll(addressIn, '')}`
-    groups.set(key, [...(groups.get(key) ?? []), one])
-  }
-  return [...groups.values()].flatMap(group => {
-    const [first, ...others] = group
-    if (!first) return []
-    const more = others.length > 0 ? ` The same holds for ${others.map(o => o.name).join(', ')}.` : ''
-    return [refuse(first.rule, `${first.name} ${sentence(first.what)}${more}`, first.machine)]
-  })
-}
-const addressIn = /\b\d+\.\d+\.\d+\.\d+(:\d+)?/g
 
 const etcd = (operation: TalosOperation, world: World, mine: readonly Known[]): readonly Refusal[] => {
   const { mode } = specOf(operation)

@@ -1,6 +1,7 @@
 import type { TalosOperation } from '../../api/talos-operation.ts'
 import { imageTitle } from '../../core/component-image.ts'
 import type { Checked, Refusal } from '../../core/kind.ts'
+import { apiOutage } from '../../core/machine-steps/api-outage.ts'
 import { etcdViews, gate, gateText } from '../../core/machine-steps/etcd.ts'
 import { heldBecause, inOrder } from '../../core/machine-steps/order.ts'
 import { controlPlanesOf } from '../../core/machine-steps/target.ts'
@@ -66,7 +67,7 @@ export const checks = (operation: TalosOperation, world: World): Checked => {
     ...secondNetwork(world),
     ...health(world, known, here),
     ...etcd(operation, world),
-    ...outage(operation, world),
+    ...apiOutage(operation, world),
   ]
   return {
     found: found(world, known, span),
@@ -156,16 +157,6 @@ const secondNetwork = (world: World): readonly Refusal[] => {
       ]
     : []
 }
-
-const outage = (operation: TalosOperation, world: World): readonly Refusal[] =>
-  controlPlanesOf(world).length === 1 && !operation.spec.acknowledge.includes('api-outage')
-    ? [
-        refuse(
-          'ApiOutage',
-          'With one control plane the Kubernetes API is away while its API server is replaced, for about a minute. Accept that with `--acknowledge api-outage` (spec.acknowledge).',
-        ),
-      ]
-    : []
 
 const found = (world: World, known: readonly Known[], kubernetes: Checked['found']['kubernetes']): Checked['found'] => {
   const talos = versionSpan(known.map(k => k.facts.version))

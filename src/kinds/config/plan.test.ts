@@ -1,0 +1,170 @@
+// What a patch would bring about that nobody may have meant, and what it does not bring about by itself: told before anything is written.
+import { describe, expect, it } from 'vitest'
+import { createStory, type StoryOptions } from '../../storm/story.ts'
+
+const MINUTE = 60_000
+
+type Asked = { readonly mode?: string; readonly cluster?: StoryOptions; readonly spec?: object }
+type Told = { readonly refusals: readonly string[]; readonly notes: readonly string[]; readonly phase: string | undefined }
+
+/** The invented cluster runs Talos v1.13.5, whose own Kubernetes is v1.36.2, and that. */
+const told = async (patch: string, { mode = 'try', cluster = {}, spec = {} }: Asked = {}): Promise<Told> => {
+  const story = createStory({ seed: 3, ...cluster })
+  story.start()
+  await story.pass(MINUTE)
+  story.create({ name: 'op', spec: { kind: 'config', ...spec, config: { mode, patches: [{ inline: patch }] } } })
+  await story.until('it has settled', () => ['Completed', 'Paused'].includes(story.operation('op')?.status.phase ?? ''))
+  const { preflight, phase } = story.operation('op')?.status ?? {}
+  const refusals = (preflight?.refusals ?? []).map(r => `${r.rule}: ${r.message}`)
+  if (refusals.length > 0) expect(story.world.journal.of('config-applied')).toEqual([])
+  return { refusals, notes: preflight?.notes ?? [], phase }
+}
+const kubelet = (version: string): string => `machine:\n  kubelet:\n    image: ghcr.io/siderolabs/kubelet:${version}\n`
+const component = (section: string, name: string, version: string): string =>
+  `cluster:\n  ${section}:\n    image: registry.k8s.io/${name}:${version}\n`
+
+describe('a version of Kubernetes that a patch changes', () => {
+  it.each<[string, string, RegExp]>([
+    [
+      'a kubelet newer than the API servers',
+      kubelet('v1.36.3'),
+      /^VersionSkew: cp-1 would run kubelet v1\.36\.3: nothing may be newer than any API server, and one is v1\.36\.2\. .*The same holds for cp-2, cp-3, wk-1, wk-2\.$/,
+    ],
+    ['a kubelet of four minors before', kubelet('v1.32.1'), /VersionSkew: .* it may be 3 minors behind at most/],
+    [
+      'a scheduler newer than the API servers',
+      component('scheduler', 'kube-scheduler', 'v1.36.3'),
+      /^VersionSkew: cp-1 would run kube-scheduler v1\.36\.3/,
+    ],
+    [
+      'a controller manager of two minors before',
+      component('controllerManager', 'kube-controller-manager', 'v1.34.9'),
+      /VersionSkew: .* it may be one minor behind at most/,
+    ],
+    ['an API server of the minor before', component('apiServer', 'kube-apiserver', 'v1.35.4'), /VersionSkew: .* cannot go back a minor/],
+    [
+      'API servers two minors apart',
+      component('apiServer', 'kube-apiserver', 'v1.38.0'),
+      /VersionSkew: .* would be v1\.36\.2 and v1\.38\.0 at once/,
+    ],
+  ])('%s is refused', async (_, patch, expected) => {
+    expect((await told(patch)).refusals).toEqual([expect.stringMatching(expected)])
+  })
+
+  it('is noted where Kubernetes supports it', async () => {
+    const { refusals, notes, phase } = await told(component('scheduler', 'kube-scheduler', 'v1.36.1'))
+    expect(refusals).toEqual([])
+    expect(phase).toBe('Completed')
+    expect(notes).toContainEqual(
+      expect.stringMatching(
+        /\(kube-scheduler v1\.36\.2 -> v1\.36\.1 on cp-1, cp-2, cp-3\)\. That is what `ichor upgrade kubernetes` is for/,
+      ),
+    )
+  })
+
+  it('is the one of Talos where its image is no longer named, and judged as that', async () => {
+    const unpinned = 'machine:\n  kubelet:\n    $patch: delete\n'
+    const newer = await told(unpinned, { cluster: { kubernetes: 'v1.35.4' } })
+    expect(newer.refusals).toEqual([
+      expect.stringMatching(
+        /^VersionSkew: cp-1 would run kubelet v1\.36\.\d+, which is what its Talos brings where no image is named: nothing may be newer/,
+      ),
+    ])
+    const older = await told('machine:\n  kubelet:\n    $patch: delete\n', { cluster: { kubernetes: 'v1.36.9' }, mode: 'staged' })
+    expect(older.refusals).toEqual([])
+    expect(older.notes).toContainEqual(
+      expect.stringMatching(/^The image of kubelet is no longer named on cp-1, .*: Talos then takes its own/),
+    )
+  })
+})
+
+describe('what has to be another on each machine', () => {
+  it.each<[string, string]>([
+    ['of old', 'machine:\n  network:\n    hostname: Foo\n'],
+    ['in a document of its own', 'apiVersion: v1alpha1\nkind: HostnameConfig\nhostname: foo\n'],
+  ])('a hostname, %s, is refused for two', async (_, patch) => {
+    const { refusals } = await told(patch, { spec: { machineSelector: { matchLabels: { 'ichor.maesh.dev/cluster': 'home' } } } })
+    expect(refusals[0]).toMatch(/^HostnameTwice: cp-1 would get the hostname foo, which cp-2 would get, too/i)
+  })
+
+  it('a hostname that another machine has is refused for one', async () => {
+    const { refusals } = await told('machine:\n  network:\n    hostname: cp-2\n', { cluster: { controlPlanes: 3, workers: 1 } })
+    expect(refusals.join()).toMatch(/HostnameTwice/)
+  })
+
+  it.each<[string, string]>([
+    ['of an interface', 'machine:\n  network:\n    interfaces:\n      - interface: eth1\n        addresses: [192.0.2.7/24]\n'],
+    [
+      'of a VLAN',
+      'machine:\n  network:\n    interfaces:\n      - interface: eth1\n        vlans:\n          - vlanId: 5\n            addresses: [192.0.2.7/24]\n',
+    ],
+    ['in a document of its own', 'apiVersion: v1alpha1\nkind: LinkConfig\nname: eth1\naddresses:\n  - address: 192.0.2.7/24\n'],
+  ])('a static address, %s, is noted', async (_, patch) => {
+    const { notes } = await told(patch, { mode: 'staged' })
+    expect(notes).toContainEqual(expect.stringMatching(/^cp-1, cp-2, cp-3, wk-1, wk-2 would all have the static address 192\.0\.2\.7\/24/))
+  })
+
+  it.each<[string, string]>([
+    ['an address that moves', 'machine:\n  network:\n    interfaces:\n      - interface: eth1\n        vip: {ip: 192.0.2.7}\n'],
+    ['one of a loopback', 'machine:\n  network:\n    interfaces:\n      - interface: lo\n        addresses: [192.0.2.7/32]\n'],
+  ])('but not %s', async (_, patch) => {
+    expect((await told(patch, { mode: 'staged' })).notes.join()).not.toContain('static address')
+  })
+})
+
+describe('what does not follow by itself', () => {
+  it.each<[string, string, string, RegExp]>([
+    [
+      'kube-proxy',
+      'try',
+      'cluster:\n  proxy:\n    extraArgs: {v: "2"}\n',
+      /^cluster\.proxy changes only the manifests .*`ichor upgrade kubernetes`/,
+    ],
+    ['the network', 'try', 'cluster:\n  network:\n    cni: {name: none}\n', /^cluster\.network\.cni changes only the manifests/],
+    ['CoreDNS', 'try', 'cluster:\n  coreDNS:\n    disabled: true\n', /^cluster\.coreDNS changes only/],
+    ['a manifest', 'reboot', 'cluster:\n  inlineManifests:\n    - {name: a, contents: "a: b"}\n', /^cluster\.inlineManifests changes only/],
+    ['the installation', 'try', 'machine:\n  install:\n    wipe: true\n', /^machine\.install has no effect before the next installation/],
+    [
+      'etcd',
+      'no-reboot',
+      'cluster:\n  etcd:\n    extraArgs: {quota-backend-bytes: "4294967296"}\n',
+      /^cluster\.etcd .*Use the mode reboot\.$/,
+    ],
+    [
+      'the environment',
+      'try',
+      'apiVersion: v1alpha1\nkind: EnvironmentConfig\nvariables: {A: b}\n',
+      /^EnvironmentConfig takes effect with the next boot/,
+    ],
+  ])('is noted of %s', async (_, mode, patch, expected) => {
+    expect((await told(patch, { mode })).notes).toContainEqual(expect.stringMatching(expected))
+  })
+
+  it.each<[string, string, string]>([
+    ['etcd is told anew by a boot', 'reboot', 'cluster:\n  etcd:\n    extraArgs: {quota-backend-bytes: "4294967296"}\n'],
+    ['a sysctl is there at once', 'try', 'machine:\n  sysctls: {a: "1"}\n'],
+  ])('%s, and nothing is noted', async (_, mode, patch) => {
+    expect((await told(patch, { mode })).notes.filter(note => /^(cluster|machine)\./.test(note))).toEqual([])
+  })
+})
+
+describe('the only API server', () => {
+  const AUDIT = 'cluster:\n  apiServer:\n    extraArgs: {audit-log-maxage: "7"}\n'
+  const alone = { controlPlanes: 1, workers: 1 }
+
+  it.each<[string, string]>([
+    ['its arguments', AUDIT],
+    ['what it reads beside them', 'cluster:\n  scheduler:\n    extraArgs: {v: "2"}\n'],
+  ])('goes away for %s only where that was accepted', async (_, patch) => {
+    expect((await told(patch, { cluster: alone })).refusals).toEqual([expect.stringMatching(/^ApiOutage: .*`--acknowledge api-outage`/)])
+    expect((await told(patch, { cluster: alone, spec: { acknowledge: ['api-outage'] } })).phase).toBe('Completed')
+  })
+
+  it.each<[string, string, Asked]>([
+    ['one of three', AUDIT, {}],
+    ['of which nothing changes', 'machine:\n  sysctls: {a: "1"}\n', { cluster: alone }],
+    ['that is told later', AUDIT, { cluster: alone, mode: 'staged' }],
+  ])('%s needs no word', async (_, patch, asked) => {
+    expect(await told(patch, asked)).toMatchObject({ refusals: [], phase: 'Completed' })
+  })
+})
