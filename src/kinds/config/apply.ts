@@ -184,9 +184,22 @@ const isLeft = ({ target, world }: View): boolean => {
   return target.step === 'try' && target.firstActedAt === undefined && isOnTrial
 }
 
+/** It was well with it, and the word that keeps it came too late: for a while it is tried again. */
+const keptTooLate = (view: View): Answer => {
+  const { operation, target, world } = view
+  const begun = Math.max(ms(target.startedAt), ms(operation.status.lastRetry))
+  if (world.now - begun < 4 * tryMs(view)) return no('Talos has ended the trial before it was kept; it is tried again')
+  return {
+    is: 'failed',
+    reason: 'MachineUnreachable',
+    message: `${displayName(target)} was well with the patched configuration, and could not be told in time to keep it, so that Talos has put the one from before back: ${target.fault ?? 'it did not answer'}. Resume the operation to try it again.`,
+  }
+}
+
 /** The configuration from before is back although the new one was tried, or may have been: for a person where it is certain that it was not well with it. */
 const putBack = (view: View): Answer => {
   const { target, world } = view
+  if (target.step === 'keep') return keptTooLate(view)
   const receipt = receiptOf(target, 'try')
   const isPast = target.step !== undefined && target.step !== 'compare' && target.step !== 'try'
   const begun = isPast ? ms(target.stepStartedAt) : target.actedAt === undefined ? undefined : ms(target.actedAt)
