@@ -42,6 +42,8 @@ export type KindBlock = {
   readonly files?: { readonly field: string; readonly as: string; readonly description: string }
   /** What it never looks at. */
   readonly ignores?: readonly OptionalField[]
+  /** It is about the cluster as a whole, and refused where machines are selected: its command offers no `--machines`. */
+  readonly whole?: true
   /** What it changes on a machine, as a column of its machines: the title, and from what to what; empty where there is nothing to tell. Absent: no column. */
   readonly change?: { readonly title: string; readonly of: (operation: TalosOperation, target: Target) => string }
 }

@@ -4,7 +4,7 @@ import { parseTarget } from './target-version.ts'
 
 describe('the target as a person writes it', () => {
   it.each(['v1.13.9', 'v1.14.0', 'v1.9.0', 'v1.37.10'])('takes the final version %s', text => {
-    expect(parseTarget(text)).toEqual({ ok: true, version: text })
+    expect(parseTarget(text, 'v1.13.9')).toEqual({ ok: true, version: text })
   })
 
   it.each([
@@ -40,13 +40,13 @@ describe('the target as a person writes it', () => {
     ['a dirty build', 'v1.13.9-dirty', '"v1.13.9-dirty" is a development build; only final releases can be a target, like v1.13.9.'],
     ['with build metadata', 'v1.33.4+k3s1', '"v1.33.4+k3s1" carries a suffix that no release has; did you mean v1.33.4?'],
   ])('refuses one %s', (_, text, problem) => {
-    expect(parseTarget(text)).toEqual({ ok: false, problem })
+    expect(parseTarget(text, 'v1.13.9')).toEqual({ ok: false, problem })
   })
 
   it('answers any text with its own spelling or one sentence', () => {
     fc.assert(
       fc.property(fc.string(), text => {
-        const answer = parseTarget(text)
+        const answer = parseTarget(text, 'v1.13.9')
         if (answer.ok) expect(answer.version).toBe(text)
         else expect(answer.problem).toMatch(/[.?]$/)
       }),

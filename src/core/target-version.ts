@@ -6,15 +6,15 @@ const no = (problem: string): TargetVersion => ({ ok: false, problem })
 
 /**
  * The version to upgrade to, as a person wrote it: exactly `vX.Y.Z`. Where the text is wrong `problem` is one sentence that says what would be
- * right; nothing is repaired silently, because the text ends up in image tags.
+ * right; nothing is repaired silently, because the text ends up in image tags. `example`: a version that there is of what is upgraded.
  */
-export const parseTarget = (text: string): TargetVersion => {
+export const parseTarget = (text: string, example: string): TargetVersion => {
   const quoted = JSON.stringify(text.length > 80 ? `${text.slice(0, 80)}…` : text)
-  if (text.trim() === '') return no('The target version is empty; write it like v1.13.9.')
+  if (text.trim() === '') return no(`The target version is empty; write it like ${example}.`)
   const bare = text.trim().replace(/^[vV]+\.?/, '')
   const version = parseVersion(bare)
   if (version === undefined)
-    return no(`${quoted} is not a version${guess(bare)}; write it with a leading v and three numbers, like v1.13.9.`)
+    return no(`${quoted} is not a version${guess(bare)}; write it with a leading v and three numbers, like ${example}.`)
   const final = `v${finalOf(version)}`
   if (version.development) return no(`${quoted} is a development build; only final releases can be a target, like ${final}.`)
   if (version.prerelease !== '') return no(`${quoted} is a pre-release; only final releases can be a target, like ${final}.`)

@@ -51,6 +51,10 @@ export const envelopeFlags = (kinds: readonly KindBlock[], { ignores = [] }: Pic
 /** The field that the command takes without a flag, where the kind has one. */
 export const positionalOf = (kind: KindBlock): FieldSchema | undefined => jsonSchema(kind.spec).properties?.['version']
 
+/** The version that the field's own words name. */
+export const exampleOf = ({ description = '' }: { readonly description?: string } = {}): string =>
+  /like (v\d+\.\d+\.\d+)/.exec(description)?.[1] ?? 'vX.Y.Z'
+
 export const kindFlags = (kind: KindBlock): SpecFlag[] =>
   Object.entries(jsonSchema(kind.spec).properties ?? {})
     .filter(([field]) => field !== 'version')
@@ -123,7 +127,7 @@ export const specOf = (
       const path = issue.path.map(String)
       const flag = flags.find(one => path.slice(0, one.path.length).join('.') === one.path.join('.'))
       if (kind.files && path[0] === kind.block && path[1] === kind.files.field) return filesProblem(kind.files.field, given, issue)
-      if (path.join('.') === versionPath) return versionProblem(version ?? '', issue.message)
+      if (path.join('.') === versionPath) return versionProblem(kind, version ?? '', issue.message)
       if (flag?.schema.type === 'integer') return `${flag.option.long} ${JSON.stringify(at(asked, flag.path))} ${notInRange(flag.schema)}`
       if (flag) return `${flag.option.long} ${JSON.stringify(at(asked, flag.path))}: ${expectation(flag.schema, issue.message)}`
       return `${path.join('.')}: ${issue.message}`
@@ -149,8 +153,8 @@ const filesProblem = (field: string, given: Readonly<Record<string, unknown>>, {
 }
 
 /** In the words of the checks, so that both doors say the same. */
-const versionProblem = (text: string, message: string): string => {
-  const target = parseTarget(text)
+const versionProblem = (kind: KindBlock, text: string, message: string): string => {
+  const target = parseTarget(text, exampleOf(positionalOf(kind)))
   if (target.ok) return `version ${JSON.stringify(text)}: ${message}`
   const problem = target.problem.replace(/\.$/, '')
   return problem.startsWith('"') ? `version ${problem}` : problem

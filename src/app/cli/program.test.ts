@@ -118,6 +118,19 @@ describe('operation get', () => {
     ])
   })
 
+  it('offers no --machines to a kind that is about the whole cluster, and names one of its own versions', async () => {
+    const all = bench(kinds)
+    putCluster(all, 'home')
+    await all.run('upgrade', 'kubernetes', '--help')
+    expect(all.out.join('\n')).not.toContain('--machines')
+    expect(await all.run('upgrade', 'kubernetes', 'v1.36.2', '--machines', 'wk-1', '--yes')).toBe(2)
+    expect(await all.run('upgrade', 'kubernetes', 'latest', '--yes')).toBe(2)
+    expect(all.err.filter(line => line.startsWith('error'))).toEqual([
+      "error: unknown option '--machines'",
+      'error: version "latest" is not a version; write it with a leading v and three numbers, like v1.36.2',
+    ])
+  })
+
   it('counts what was skipped beside what is worked on', async () => {
     const machines = ['a', 'b', 'c', 'd'].map(name => ({ name, role: 'worker', phase: 'Skipped' }))
     operation('many', {

@@ -35,7 +35,7 @@ export const testKind: KindBlock = {
       .string()
       .max(32)
       .regex(/^v\d+\.\d+\.\d+$/)
-      .meta({ description: 'The Talos version to install.' }),
+      .meta({ description: 'The Talos version to install, like v1.13.9.' }),
     schematic: z
       .string()
       .max(64)

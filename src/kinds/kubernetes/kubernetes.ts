@@ -39,6 +39,7 @@ export const kubernetes = kind({
   spec: kubernetesSpec,
   // It reboots nothing.
   ignores: ['timeouts'],
+  whole: true,
   change: { title: 'Kubernetes', of: change },
   outcome,
   checkNeeds,

@@ -5,7 +5,7 @@ import { isFinished } from '../../../api/phases.ts'
 import type { KindAction, KindBlock } from '../../../api/talos-operation.ts'
 import type { KubeObject } from '../api.ts'
 import { exitCodesText } from '../exit-codes.ts'
-import { envelopeFlags, kindFlags, positionalOf, specOf } from '../kind-flags.ts'
+import { envelopeFlags, exampleOf, kindFlags, positionalOf, specOf } from '../kind-flags.ts'
 import { mustHaveMachine } from '../machine-called.ts'
 import { machineSelector } from '../machine-selector.ts'
 import type { Output } from '../output.ts'
@@ -75,7 +75,7 @@ const startCommand = (shell: Shell, { kind, action }: What): Command => {
     if (action?.needs?.includes(field)) option.makeOptionMandatory()
   if (kind.files) command.addOption(fileOption(kind.files.description))
   for (const { option } of [...own, ...envelopeFlags(shell.outside.kinds, action ?? kind)]) command.addOption(option)
-  if (!action)
+  if (!action && !kind.whole)
     command.option(
       '--machines <names>',
       'only these: names of machines or hosts, controlplane, worker, or labels of TalosMachines like rack=1, between commas (default: all)',
@@ -125,10 +125,6 @@ const plainExamples = ({ name, verb, files }: KindBlock): readonly string[] => {
   const base = `${verb === undefined ? `start ${name}` : `${name} ${verb}`}${files ? ' -f patch.yaml' : ''}`
   return [`${base} --plan`, `${base} --cluster home --wait`, ...(files ? [`${base} -f another.yaml --machines wk-1,wk-2`] : [])]
 }
-
-/** The version that the field's own words name. */
-const exampleOf = ({ description = '' }: { readonly description?: string }): string =>
-  /like (v\d+\.\d+\.\d+)/.exec(description)?.[1] ?? 'VERSION'
 
 const actionExamples = (kind: KindBlock, action: KindAction): readonly string[] => {
   const base = `${kind.name} ${action.name} wk-1${(action.needs ?? []).map(field => ` --${field} kubelet`).join('')}`
