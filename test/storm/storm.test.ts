@@ -42,10 +42,16 @@ describe('new seeds', () => {
 })
 
 describe('a seed', () => {
-  it.each(stormKinds.map(kind => ({ kind, seed: 17 })))('$seed of kind $kind tells the same story twice', async wish => {
-    const [first, second] = [await replay(drawPlan(wish)), await replay(drawPlan(wish))]
-    expect(second.text).toBe(first.text)
-    expect(first.text.split('\n').length).toBeGreaterThan(20)
+  it.each(stormKinds.map(kind => ({ kind })))('of kind $kind tells the same story twice', async ({ kind }) => {
+    // Several: one alone may be refused at once, and tell next to nothing.
+    const tell = async (): Promise<readonly string[]> => {
+      const stories = []
+      for (const seed of [17, 18, 19]) stories.push((await replay(drawPlan({ seed, kind }))).text)
+      return stories
+    }
+    const [first, second] = [await tell(), await tell()]
+    expect(second).toEqual(first)
+    expect(Math.max(...first.map(text => text.split('\n').length))).toBeGreaterThan(30)
   })
 
   it('is drawn wholly from its number', () => {

@@ -113,10 +113,10 @@ export const core: readonly Sabotage[] = [
     name: 'take-the-lock-whoever-has-it',
     file: 'src/core/lock-claim.ts',
     find: `  const { lock } = world
-`,
+  if (lock && lock.holder !== '') {`,
     replace: `  const { lock } = world
   if (lock && operation.metadata.name === 'another') return { may: 'take', from: lock.holder || undefined }
-`,
+  if (lock && lock.holder !== '') {`,
     caughtBy: 'lock-is-not-stolen',
     strikes: [{ family: 'people', what: 'another operation', when: { at: 500 } }],
   },
