@@ -2,19 +2,22 @@ import type { Known } from './preflight.ts'
 import type { World } from './world.ts'
 import { configurationFacts } from './world.ts'
 
-/** Machines on which another configuration than the one that runs waits for the next boot; or which only try the one that runs. */
-export const pendingOn = (world: World, known: readonly Known[]): readonly Known[] =>
-  known.filter(({ machine }) => {
-    const configuration = configurationFacts(world, machine.metadata.name)
-    return configuration.ok && configuration.value.onDisk !== configuration.value.running
+/** Machines on whose disk another configuration is than the one that runs, and why. */
+export const pendingOn = (world: World, known: readonly Known[]): readonly (Known & { readonly pending: 'staged' | 'trial' })[] =>
+  known.flatMap(k => {
+    const configuration = configurationFacts(world, k.machine.metadata.name)
+    const pending = configuration.ok ? configuration.value.pending : undefined
+    return pending ? [{ ...k, pending }] : []
   })
 
-/** What a reboot for another reason does with it, a sentence for plans; none where nothing waits. */
-export const bootsPending = (world: World, known: readonly Known[]): readonly string[] => {
-  const pending = pendingOn(world, known)
-  if (pending.length === 0) return []
-  const names = pending.map(({ name }) => name).join(', ')
-  return [
-    `A configuration is staged or on trial on ${names}: a machine boots with the one on its disk, so one that is staged takes effect then, and one on trial is gone.`,
-  ]
-}
+const TOLD = {
+  staged: 'A configuration is staged on NAMES, which the reboot takes into effect.',
+  trial: 'A configuration is on trial on NAMES, which the reboot ends: the one from before is booted.',
+} as const
+
+/** What a reboot for another reason does with what waits there; a sentence for plans. */
+export const bootsPending = (world: World, known: readonly Known[]): readonly string[] =>
+  (['staged', 'trial'] as const).flatMap(why => {
+    const names = pendingOn(world, known).flatMap(({ name, pending }) => (pending === why ? [name] : []))
+    return names.length > 0 ? [TOLD[why].replace('NAMES', names.join(', '))] : []
+  })

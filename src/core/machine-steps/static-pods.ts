@@ -76,5 +76,6 @@ const componentsIn = (pods: object): readonly StaticComponent[] => Object.keys(p
 export const isCrashing = ({ waiting, restarts }: { readonly waiting?: Waiting; readonly restarts: number }): boolean =>
   waiting?.reason === 'CrashLoopBackOff' && restarts >= MOST_RESTARTS
 
-const waitingText = (waiting: Waiting | undefined): string =>
+/** `: ImagePullBackOff, Back-off pulling image …`, to follow a sentence; empty where the kubelet says nothing. */
+export const waitingText = (waiting: Waiting | undefined): string =>
   waiting ? `: ${waiting.reason}${waiting.message === '' ? '' : `, ${waiting.message}`}` : ''

@@ -4,6 +4,7 @@ import type { Checked, Refusal } from '../../core/kind.ts'
 import { apiOutage } from '../../core/machine-steps/api-outage.ts'
 import { etcdViews, gate, gateText } from '../../core/machine-steps/etcd.ts'
 import { heldBecause, inOrder } from '../../core/machine-steps/order.ts'
+import { waitingText } from '../../core/machine-steps/static-pods.ts'
 import { controlPlanesOf } from '../../core/machine-steps/target.ts'
 import type { Known } from '../../core/preflight.ts'
 import { identity, knownOf, nodesRefusal, once, overridable, refuse, unanswered, unregistered, tooLarge } from '../../core/preflight.ts'
@@ -17,7 +18,7 @@ import { leftoversOf, manifestsNeed, pruneNote, refusedText, some } from './mani
 import { pending } from './pending.ts'
 import type { Running } from './version-rules.ts'
 import { combinations, deprecated, images, kubeletsOf, options, path, runningOf } from './version-rules.ts'
-import { specOf } from './view.ts'
+import { STATIC_COMPONENTS, specOf } from './view.ts'
 
 const firstOf = (world: World): string | undefined => controlPlanesOf(world)[0]?.metadata.name
 
@@ -120,19 +121,27 @@ const health = (world: World, known: readonly Known[], nodes: readonly NodeFacts
     .flatMap(k => {
       const components = componentFacts(world, k.machine.metadata.name)
       const node = nodeOf(nodes, k.facts.nodename)?.name
-      const wanted = components.ok ? Object.keys(components.value.staticPods) : []
-      return wanted
-        .filter(name => !controlPlane.value.pods.some(p => p.component === name && p.node === node && p.ready))
-        .map(name =>
+      const told = components.ok ? components.value.staticPods : {}
+      return STATIC_COMPONENTS.filter(name => told[name]).flatMap(name => {
+        const pod = controlPlane.value.pods.find(p => p.component === name && p.node === node)
+        if (pod?.ready) return []
+        const waiting = pod?.waiting ?? told[name]?.told?.waiting
+        const log = `\`talosctl -n ${k.facts.address} logs -k kube-system/${name}-${node ?? 'NODE'}:${name}\` shows what it wrote`
+        const where = waiting && NEVER_RAN.test(waiting.reason) ? '' : `: ${log}`
+        return [
           refuse(
             'StaticPodNotReady',
-            `${name} on ${k.name} is not Ready. Mend it first: \`talosctl logs -k\` shows what it wrote.`,
+            `${name} on ${k.name} is not Ready${waitingText(waiting)}. Mend it first${where}.`,
             k.machine.metadata.name,
           ),
-        )
+        ]
+      })
     })
   return [...machines, ...untold, ...pods]
 }
+
+/** There is no process that could have written anything. */
+const NEVER_RAN = /^(ErrImagePull|ImagePullBackOff|InvalidImageName|ErrImageNeverPull|CreateContainerConfigError)$/
 
 const etcd = (operation: TalosOperation, world: World): readonly Refusal[] => {
   const verdict = gate(operation, world, { purpose: 'settled', etcdStepAllowed: true })

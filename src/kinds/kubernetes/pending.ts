@@ -15,13 +15,14 @@ export const pending = (operation: TalosOperation, world: World, known: readonly
   pendingOn(
     world,
     known.filter(k => isWritten(operation, world, k)),
-  ).map(({ name, machine }) =>
-    refuse(
-      'ConfigPending',
-      `${name} has another configuration that is staged or on trial, which a new image would undo. Reboot it first, which takes what is staged (\`ichor node reboot ${name}\`), or wait until the trial has ended. Applying any configuration at once drops what is staged.`,
-      machine.metadata.name,
-    ),
-  )
+  ).map(({ name, machine, pending: why }) => refuse('ConfigPending', `${name} ${TOLD[why].replace('NAME', name)}`, machine.metadata.name))
+
+const TOLD = {
+  staged:
+    'has another configuration that is staged for its next boot, which a new image would undo. Reboot it first (`ichor node reboot NAME`), which takes it into effect. To drop it instead, apply the one that runs once more with `talosctl apply-config --mode no-reboot`.',
+  trial:
+    'has a configuration on trial, which would stay with a new image although nobody has kept it. Wait until Talos has put the one from before back, which takes minutes; or reboot the machine (`ichor node reboot NAME`), which boots that one.',
+} as const
 
 /** It has an image that becomes another one. A held worker keeps its kubelet. */
 const isWritten = (operation: TalosOperation, world: World, { machine }: Known): boolean => {

@@ -271,8 +271,8 @@ describe('the checks refuse', () => {
 })
 
 it.each<[string, string, RegExp[]]>([
-  ['a reboot boots', 'reboot', [/^A configuration is staged or on trial on wk-1: a machine boots with the one on its disk/]],
-  ['so does a start after a shutdown', 'shutdown', [/^A configuration is staged or on trial on wk-1/]],
+  ['a reboot boots', 'reboot', [/^A configuration is staged on wk-1, which the reboot takes/]],
+  ['so does a start after a shutdown', 'shutdown', [/^A configuration is staged on wk-1/]],
   ['a service does not', 'restart-service', []],
 ])('what is staged, %s, and it says so', (_, action, expected) => {
   const name = 'wk-1-aaaaa'
@@ -281,7 +281,7 @@ it.each<[string, string, RegExp[]]>([
     {},
     {
       facts: {
-        configurations: { [name]: ok({ running: 'a: 1\n', onDisk: 'a: 2\n' }) },
+        configurations: { [name]: ok({ running: 'a: 1\n', onDisk: 'a: 2\n', pending: 'staged' }) },
         services: { [serviceKey({ name, service: 'ext-x' })]: ok({ id: 'ext-x', state: 'Running', health: 'unknown' }) },
       },
     },

@@ -13,7 +13,7 @@ it('that the reboot takes what is staged is told in the plan', async () => {
   story.create({ name: 'op', spec: { kind: 'talos', talos: { version: 'v1.13.9' }, acknowledge: ['api-outage'] } })
   await story.until('it is done', () => story.operation('op')?.status.phase === 'Completed')
   expect(story.operation('op')?.status.preflight?.notes).toContainEqual(
-    expect.stringMatching(/^A configuration is staged or on trial on wk-2: a machine boots with the one on its disk/),
+    expect.stringMatching(/^A configuration is staged on wk-2, which the reboot takes into effect/),
   )
   expect(story.world.machine('wk-2').config).not.toBe(before)
 })
