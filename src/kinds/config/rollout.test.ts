@@ -1,55 +1,26 @@
 // What happens to machines, in the invented cluster.
 import { describe, expect, it } from 'vitest'
-import { ANNOTATION } from '../../api/names.ts'
 import { sha256 } from '../../core/sha256.ts'
-import { createStory, NAMESPACE, type Story, type StoryOptions } from '../../storm/story.ts'
-import { setConfig, stageConfig, tryConfig } from '../../world/configuration.ts'
-import type { Machine } from '../../world/machine.ts'
+import { createStory, NAMESPACE, type Story } from '../../storm/story.ts'
+import { setConfig } from '../../world/configuration.ts'
 import { RESOURCE } from '../../world/objects.ts'
 import { ICHOR } from '../../world/ports/home.ts'
 import { encodeBase64, asciiBytes } from '../../world/ports/base64.ts'
-import { requestReboot } from '../../world/reboot.ts'
-
-const MINUTE = 60_000
-const SYSCTL = 'machine:\n  sysctls:\n    net.core.somaxconn: "65535"\n'
-/** Adds to a list each time that it is applied. */
-const APPENDS = 'machine:\n  certSANs:\n    - ichor.example.com\n'
-const CUTS =
-  'machine:\n  network:\n    interfaces:\n      - interface: eth0\n        routes:\n          - network: 0.0.0.0/0\n            gateway: 192.0.2.1\n'
-const ON_BOOT = 'machine:\n  env:\n    GODEBUG: http2debug=1\n'
-
-const begun = async (options: StoryOptions, config: object, spec: object = {}): Promise<Story> => {
-  const story = createStory({ seed: 3, ...options })
-  story.start()
-  await story.pass(MINUTE)
-  story.create({ name: 'op', spec: { kind: 'config', ...spec, config } })
-  return story
-}
-const status = (story: Story) => story.operation('op')?.status ?? {}
-const settled = (story: Story): Promise<void> =>
-  story.until('it has settled', () => ['Completed', 'Paused'].includes(status(story).phase ?? ''))
-const rolledOut = async (config: object, options: StoryOptions = {}, spec: object = {}): Promise<Story> => {
-  const story = await begun(options, config, spec)
-  await settled(story)
-  return story
-}
-const resume = async (story: Story): Promise<void> => {
-  const before = status(story).lastRetry
-  story.edit('op', { annotations: { [ANNOTATION.retry]: 'true' } })
-  await story.until('the new try has begun', () => status(story).lastRetry !== before)
-}
-const applied = (story: Story, machine?: string): readonly string[] =>
-  story.world.journal.of('config-applied', machine).map(e => (machine ? '' : `${e.machine} `) + e.detail)
-const times = (text: string, part: string): number => text.split(part).length - 1
-const machineNames = (story: Story): readonly string[] => story.world.machines.map(m => m.name)
-/** Once, when a machine is open and `holds` of its entry in status. */
-const whenOpen = async (story: Story, name: string, holds: (step: string | undefined) => boolean): Promise<Machine> => {
-  await story.until(`${name} is there`, () => {
-    const target = status(story).machines?.find(t => t.hostname === name)
-    return target?.phase === 'Running' && holds(target.step)
-  })
-  return story.world.machine(name)
-}
+import {
+  MINUTE,
+  SYSCTL,
+  APPENDS,
+  CUTS,
+  ON_BOOT,
+  begun,
+  status,
+  settled,
+  rolledOut,
+  applied,
+  times,
+  machineNames,
+  whenOpen,
+} from '../../storm/config-story.ts'
 
 describe('every machine has the patched configuration in the end', () => {
   it.each(['try', 'no-reboot', 'staged', 'reboot'])('in the mode %s', async mode => {
@@ -164,98 +135,6 @@ describe('the hash triple', () => {
   })
 })
 
-describe('somebody else changes a configuration', () => {
-  const byHand = (story: Story, machine: Machine): void =>
-    setConfig(story.world.site, machine, machine.config.replace('wipe: false', 'wipe: true'))
-
-  /** Between our look at wk-1 and our write. */
-  const inBetween = (story: Story): void => {
-    story.world.calls.intercept(call => {
-      const machine = call.name === 'applyConfiguration' ? story.world.at(call.target) : undefined
-      if (machine?.name === 'wk-1' && machine.config.includes('wipe: false')) byHand(story, machine)
-      return undefined
-    })
-  }
-
-  it('right before the write: it is held, nothing is overwritten, and it is read anew on resume', async () => {
-    const story = await begun({}, { mode: 'no-reboot', patches: [{ inline: SYSCTL }] })
-    inBetween(story)
-    await settled(story)
-    expect(status(story)).toMatchObject({ phase: 'Paused', failureReason: 'ConfigChangedByOthers' })
-    expect(status(story).message).toMatch(
-      /wk-1: somebody else has changed its machine configuration.*Resume the operation to patch what is there now/,
-    )
-    expect(applied(story)).toEqual([])
-    await resume(story)
-    await settled(story)
-    expect(status(story).phase).toBe('Completed')
-    expect(story.world.machine('wk-1').config).toContain('wipe: true')
-    for (const m of story.world.machines) expect(times(m.config, 'somaxconn')).toBe(1)
-  })
-
-  it('the same with a patch that adds each time: nobody can tell whether it is in there, so a person has to look', async () => {
-    const story = await begun({}, { mode: 'no-reboot', patches: [{ inline: APPENDS }] })
-    inBetween(story)
-    await settled(story)
-    expect(status(story).message).toMatch(/The patches may be in it, so they are not applied once more/)
-    await resume(story)
-    await settled(story)
-    expect(status(story)).toMatchObject({ phase: 'Paused', failureReason: 'ConfigChangedByOthers' })
-    expect(applied(story)).toEqual([])
-  })
-
-  it('after it was written there: it is held, and never patched a second time', async () => {
-    const story = await begun({}, { mode: 'no-reboot', patches: [{ inline: APPENDS }] })
-    const machine = await whenOpen(story, 'wk-1', step => step === 'well')
-    byHand(story, machine)
-    await settled(story)
-    expect(status(story)).toMatchObject({ phase: 'Paused', failureReason: 'ConfigChangedByOthers' })
-    await resume(story)
-    await settled(story)
-    expect(status(story)).toMatchObject({ phase: 'Paused', failureReason: 'ConfigChangedByOthers' })
-    expect(times(machine.config, 'ichor.example.com')).toBe(1)
-    // Put back what was computed, it goes on.
-    setConfig(story.world.site, machine, machine.config.replace('wipe: true', 'wipe: false'))
-    await resume(story)
-    await settled(story)
-    expect(status(story).phase).toBe('Completed')
-    for (const m of story.world.machines) expect(times(m.config, 'ichor.example.com')).toBe(1)
-  })
-
-  it('a Secret that holds another patch by now stops the rollout, and goes on when it is put back', async () => {
-    const story = createStory({ seed: 3 })
-    const hold = (text: string): void => {
-      const data = { p: encodeBase64(asciiBytes(text)) }
-      const now = story.world.store.get(RESOURCE.secrets, NAMESPACE, 'patches')
-      if (now) story.world.store.update(RESOURCE.secrets, { ...now, data })
-      else
-        story.world.store.create(RESOURCE.secrets, {
-          apiVersion: 'v1',
-          kind: 'Secret',
-          metadata: { name: 'patches', namespace: NAMESPACE },
-          data,
-        })
-    }
-    hold(SYSCTL)
-    story.start()
-    await story.pass(MINUTE)
-    story.create({
-      name: 'op',
-      spec: { kind: 'config', config: { mode: 'no-reboot', patches: [{ secretKeyRef: { name: 'patches', key: 'p' } }] } },
-    })
-    await whenOpen(story, 'wk-1', step => step === 'well')
-    hold(APPENDS)
-    await settled(story)
-    expect(status(story)).toMatchObject({ failureReason: 'ConfigChangedByOthers' })
-    expect(status(story).message).toContain('Secret/patches/p holds another patch than when this operation began')
-    hold(SYSCTL)
-    await resume(story)
-    await settled(story)
-    expect(status(story).phase).toBe('Completed')
-    for (const m of story.world.machines) expect(m.config).not.toContain('ichor.example.com')
-  })
-})
-
 describe('a configuration that a machine is not well with', () => {
   it('cuts it off: Talos puts the old one back, and nobody else is given it', async () => {
     const story = await rolledOut({ patches: [{ inline: CUTS }] })
@@ -315,68 +194,6 @@ describe('a configuration that a machine is not well with', () => {
   })
 })
 
-describe('a trial', () => {
-  it.each([2, 3, 4, 6])('that cannot be judged, because the API is away for %i minutes, is made again', async minutes => {
-    const story = await begun({ homeOutside: true }, { patches: [{ inline: APPENDS }] })
-    await whenOpen(story, 'wk-1', step => step === 'trial')
-    await story.pass(20_000)
-    story.world.apiOutage(minutes * MINUTE)
-    await settled(story)
-    expect(status(story)).toMatchObject({ phase: 'Completed' })
-    expect(status(story).lastFailure).toBeUndefined()
-    for (const m of story.world.machines) expect(times(m.config, 'ichor.example.com')).toBe(1)
-  })
-
-  /** Whatever would keep it comes to nothing. */
-  const neverKept = (story: Story): (() => void) => {
-    const machine = story.world.machine('wk-1')
-    return story.world.calls.intercept(({ name, target }) =>
-      name === 'applyConfiguration' && target === machine.addresses[0] && machine.endTrial !== undefined
-        ? { do: 'fail', when: 'before', fault: { kind: 'unreachable', message: 'connection refused' } }
-        : undefined,
-    )
-  }
-
-  it('that went well and was kept too late is made again', async () => {
-    const story = await begun({}, { patches: [{ inline: APPENDS }] })
-    const mend = neverKept(story)
-    await story.until('Talos has ended the trial', () => story.world.journal.of('config-rolled-back', 'wk-1').length > 0)
-    mend()
-    await settled(story)
-    expect(status(story)).toMatchObject({ phase: 'Completed' })
-    expect(applied(story, 'wk-1')).toEqual(['tried', 'tried', ''])
-    for (const m of story.world.machines) expect(times(m.config, 'ichor.example.com')).toBe(1)
-  })
-
-  it('that goes well again and again and is never kept: it says so, and blames no patch', async () => {
-    const story = await begun({}, { patches: [{ inline: APPENDS }] })
-    const mend = neverKept(story)
-    await settled(story)
-    expect(status(story)).toMatchObject({ phase: 'Paused', failureReason: 'MachineUnreachable' })
-    expect(status(story).message).toMatch(/wk-1 was well with the patched configuration, .*: connection refused\. Resume the operation/)
-    mend()
-    await resume(story)
-    await settled(story)
-    expect(status(story)).toMatchObject({ phase: 'Completed' })
-  })
-
-  it('that ended badly is made again when a person has mended the machine and resumes', async () => {
-    const story = await begun({}, { patches: [{ inline: APPENDS }] })
-    await whenOpen(story, 'wk-1', step => step === 'trial')
-    story.world.blackHole('wk-1', true)
-    await settled(story)
-    story.world.blackHole('wk-1', false)
-    await story.until('Talos has put it back', () => !story.world.machine('wk-1').config.includes('ichor.example.com'))
-    await story.pass(2 * MINUTE)
-    expect(status(story).phase).toBe('Paused')
-    await resume(story)
-    await settled(story)
-    expect(status(story).phase).toBe('Completed')
-    expect(applied(story, 'wk-1')).toEqual(['tried', 'tried', ''])
-    for (const m of story.world.machines) expect(times(m.config, 'ichor.example.com')).toBe(1)
-  })
-})
-
 describe('a controller that is not there', () => {
   it('while a machine is on trial: Talos ends the trial, and the next controller tries again', async () => {
     const story = createStory({ seed: 3 })
@@ -409,39 +226,6 @@ describe('a controller that is not there', () => {
   })
 })
 
-describe('a reboot by somebody else', () => {
-  const reboot = (story: Story, name: string): void => void requestReboot(story.world.site, story.world.machine(name), 'default')
-
-  it('into what was staged is the reboot', async () => {
-    const story = await begun({}, { mode: 'reboot', patches: [{ inline: APPENDS }] })
-    await whenOpen(story, 'wk-1', step => step === 'drain' || step === 'reboot')
-    reboot(story, 'wk-1')
-    await settled(story)
-    expect(status(story).phase).toBe('Completed')
-    expect(story.world.journal.of('boot', 'wk-1')).toHaveLength(1)
-    for (const m of story.world.machines) expect(times(m.config, 'ichor.example.com')).toBe(1)
-  })
-
-  it('before anything was staged: the machine is opened anew', async () => {
-    const story = await begun({}, { mode: 'reboot', patches: [{ inline: APPENDS }] })
-    await story.until('it is open', () => status(story).machines?.[0]?.phase === 'Running')
-    reboot(story, 'wk-1')
-    await settled(story)
-    expect(status(story).phase).toBe('Completed')
-    for (const m of story.world.machines) expect(times(m.config, 'ichor.example.com')).toBe(1)
-  })
-
-  it('while it is on trial ends the trial: it is tried again', async () => {
-    const story = await begun({}, { patches: [{ inline: APPENDS }] })
-    await whenOpen(story, 'wk-1', step => step === 'trial')
-    reboot(story, 'wk-1')
-    await settled(story)
-    expect(status(story).phase).toBe('Completed')
-    expect(applied(story, 'wk-1')).toEqual(['tried', 'tried', ''])
-    for (const m of story.world.machines) expect(times(m.config, 'ichor.example.com')).toBe(1)
-  })
-})
-
 describe('a pause', () => {
   it('while a machine is on trial leaves nothing there, and the machine is tried again afterwards', async () => {
     const story = await begun({}, { patches: [{ inline: APPENDS }] })
@@ -463,24 +247,6 @@ describe('a pause', () => {
     story.edit('op', { spec: { paused: false } })
     await story.until('it is done', () => status(story).phase === 'Completed')
     for (const m of story.world.machines) expect(times(m.config, 'ichor.example.com')).toBe(1)
-  })
-})
-
-describe('another operation', () => {
-  it('that waits for the lock shows machines nothing that would end a trial', async () => {
-    const story = await begun({}, { patches: [{ inline: SYSCTL }] })
-    await whenOpen(story, 'wk-1', step => step === 'trial')
-    const shown: string[] = []
-    story.world.calls.intercept(call => {
-      if (call.name === 'dryRun' && story.holder().endsWith('/op')) shown.push(call.target)
-      return undefined
-    })
-    story.create({ name: 'next', spec: { kind: 'config', config: { mode: 'staged', patches: [{ inline: ON_BOOT }] } } })
-    await story.until('the first is done', () => status(story).phase === 'Completed')
-    // Those that are shown theirs by the first itself, when they are opened.
-    expect(shown.filter(address => story.world.at(address)?.name === 'wk-1')).toEqual([])
-    await story.until('the next is done', () => story.operation('next')?.status.phase === 'Completed')
-    for (const m of story.world.machines) expect(m.onDisk).toMatch(/somaxconn[\s\S]*GODEBUG|GODEBUG[\s\S]*somaxconn/)
   })
 })
 
@@ -517,77 +283,5 @@ describe('a machine that is not ready', () => {
     expect(status(story)).toMatchObject({ phase: 'Completed', progress: { done: 1, total: 1 } })
     expect(applied(story)).toEqual(['wk-2 '])
     expect(story.world.isUp(story.world.machine('wk-2'))).toBe(true)
-  })
-})
-
-describe('what is on a machine already', () => {
-  const onTrial = (story: Story, minutes: number): void =>
-    tryConfig(
-      story.world.site,
-      story.world.machine('wk-2'),
-      story.world.machine('wk-2').config.replace('wipe: false', 'wipe: true'),
-      minutes * MINUTE,
-    )
-
-  it.each(['staged', 'reboot'])(
-    'a trial of somebody else: the mode %s would make it stay, even to be shown a configuration',
-    async mode => {
-      const story = createStory({ seed: 3 })
-      story.start()
-      await story.pass(MINUTE)
-      const before = story.world.machine('wk-2').config
-      onTrial(story, 10)
-      story.create({ name: 'op', spec: { kind: 'config', config: { mode, patches: [{ inline: SYSCTL }] } } })
-      await settled(story)
-      expect(status(story).preflight?.refusals).toMatchObject([
-        { rule: 'ConfigPending', message: expect.stringMatching(/on trial/) as string },
-      ])
-      await story.pass(10 * MINUTE)
-      expect(story.world.machine('wk-2').config).toBe(before)
-    },
-  )
-
-  it('a trial that somebody begins between the look and the write is left alone', async () => {
-    const story = await begun({}, { mode: 'staged', patches: [{ inline: SYSCTL }] })
-    const before = story.world.machine('wk-2').config
-    let isTried = false
-    story.world.calls.intercept(({ name, target }) => {
-      if (name !== 'applyConfiguration' || target !== story.world.machine('wk-2').addresses[0] || isTried) return undefined
-      isTried = true
-      onTrial(story, 3)
-      return undefined
-    })
-    await settled(story)
-    expect(isTried).toBe(true)
-    expect(status(story)).toMatchObject({ phase: 'Completed' })
-    expect(story.world.journal.of('config-rolled-back', 'wk-2')).toHaveLength(1)
-    expect(story.world.machine('wk-2').config).toBe(before)
-    expect(story.world.machine('wk-2').onDisk).toContain('somaxconn')
-  })
-
-  it('a trial of an operation that was cancelled: who cancels is told that it ends by itself', async () => {
-    const story = await begun({}, { patches: [{ inline: SYSCTL }] })
-    const machine = await whenOpen(story, 'wk-1', step => step === 'trial')
-    story.edit('op', { spec: { cancelled: true } })
-    await story.until('it is cancelled', () => status(story).phase === 'Cancelled')
-    expect(status(story).machines?.find(t => t.hostname === 'wk-1')?.message).toMatch(
-      /the patched configuration is on trial there, and Talos puts the one from before back by itself, at the latest at 2026-/,
-    )
-    await story.pass(4 * MINUTE)
-    expect(machine.config).not.toContain('somaxconn')
-  })
-
-  it.each([
-    ['staged', (story: Story, m: Machine) => stageConfig(story.world.site, m, m.config.replace('wipe: false', 'wipe: true'))],
-    ['on trial', (story: Story, m: Machine) => tryConfig(story.world.site, m, m.config.replace('wipe: false', 'wipe: true'), 10 * MINUTE)],
-  ])('a configuration that is %s: refused where this would undo it', async (_, prepare) => {
-    const story = createStory({ seed: 3 })
-    story.start()
-    await story.pass(MINUTE)
-    prepare(story, story.world.machine('wk-2'))
-    story.create({ name: 'op', spec: { kind: 'config', config: { patches: [{ inline: SYSCTL }] } } })
-    await settled(story)
-    expect(status(story).preflight?.refusals.map(r => r.rule)).toEqual(['ConfigPending'])
-    expect(applied(story)).toEqual([])
   })
 })

@@ -1,0 +1,66 @@
+// A configuration on trial: Talos puts the one from before back unless it is kept.
+import { describe, expect, it } from 'vitest'
+import type { Story } from '../../storm/story.ts'
+import { MINUTE, APPENDS, begun, status, settled, resume, applied, times, whenOpen } from '../../storm/config-story.ts'
+
+describe('a trial', () => {
+  it.each([2, 3, 4, 6])('that cannot be judged, because the API is away for %i minutes, is made again', async minutes => {
+    const story = await begun({ homeOutside: true }, { patches: [{ inline: APPENDS }] })
+    await whenOpen(story, 'wk-1', step => step === 'trial')
+    await story.pass(20_000)
+    story.world.apiOutage(minutes * MINUTE)
+    await settled(story)
+    expect(status(story)).toMatchObject({ phase: 'Completed' })
+    expect(status(story).lastFailure).toBeUndefined()
+    for (const m of story.world.machines) expect(times(m.config, 'ichor.example.com')).toBe(1)
+  })
+
+  /** Whatever would keep it comes to nothing. */
+  const neverKept = (story: Story): (() => void) => {
+    const machine = story.world.machine('wk-1')
+    return story.world.calls.intercept(({ name, target }) =>
+      name === 'applyConfiguration' && target === machine.addresses[0] && machine.endTrial !== undefined
+        ? { do: 'fail', when: 'before', fault: { kind: 'unreachable', message: 'connection refused' } }
+        : undefined,
+    )
+  }
+
+  it('that went well and was kept too late is made again', async () => {
+    const story = await begun({}, { patches: [{ inline: APPENDS }] })
+    const mend = neverKept(story)
+    await story.until('Talos has ended the trial', () => story.world.journal.of('config-rolled-back', 'wk-1').length > 0)
+    mend()
+    await settled(story)
+    expect(status(story)).toMatchObject({ phase: 'Completed' })
+    expect(applied(story, 'wk-1')).toEqual(['tried', 'tried', ''])
+    for (const m of story.world.machines) expect(times(m.config, 'ichor.example.com')).toBe(1)
+  })
+
+  it('that goes well again and again and is never kept: it says so, and blames no patch', async () => {
+    const story = await begun({}, { patches: [{ inline: APPENDS }] })
+    const mend = neverKept(story)
+    await settled(story)
+    expect(status(story)).toMatchObject({ phase: 'Paused', failureReason: 'MachineUnreachable' })
+    expect(status(story).message).toMatch(/wk-1 was well with the patched configuration, .*: connection refused\. Resume the operation/)
+    mend()
+    await resume(story)
+    await settled(story)
+    expect(status(story)).toMatchObject({ phase: 'Completed' })
+  })
+
+  it('that ended badly is made again when a person has mended the machine and resumes', async () => {
+    const story = await begun({}, { patches: [{ inline: APPENDS }] })
+    await whenOpen(story, 'wk-1', step => step === 'trial')
+    story.world.blackHole('wk-1', true)
+    await settled(story)
+    story.world.blackHole('wk-1', false)
+    await story.until('Talos has put it back', () => !story.world.machine('wk-1').config.includes('ichor.example.com'))
+    await story.pass(2 * MINUTE)
+    expect(status(story).phase).toBe('Paused')
+    await resume(story)
+    await settled(story)
+    expect(status(story).phase).toBe('Completed')
+    expect(applied(story, 'wk-1')).toEqual(['tried', 'tried', ''])
+    for (const m of story.world.machines) expect(times(m.config, 'ichor.example.com')).toBe(1)
+  })
+})
