@@ -38,8 +38,8 @@ export type KindBlock = {
   readonly actions?: readonly KindAction[]
   /** Where it has neither actions nor a version: the second word of its command, `NAME VERB`. Absent: `start NAME`. */
   readonly verb?: string
-  /** A list in the block that is made of files: each is an item, its text the field `as`. The command takes them with `--file`. */
-  readonly files?: { readonly field: string; readonly as: string; readonly description: string }
+  /** A list in the block that is made of files: each is an item, its text the field `as`; its checks call them `called` 1, 2 …. The command takes them with `--file`. */
+  readonly files?: { readonly field: string; readonly as: string; readonly called: string; readonly description: string }
   /** What it never looks at. */
   readonly ignores?: readonly OptionalField[]
   /** It is about the cluster as a whole, and refused where machines are selected: its command offers no `--machines`. */

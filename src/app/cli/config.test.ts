@@ -72,6 +72,25 @@ describe('config rollout', () => {
     expect(world.writes).toEqual([])
   })
 
+  it('takes a patch from standard input, and calls patches by their files where they are refused', async () => {
+    world.files.set('-', 'machine:\n  sysctl: {}\n')
+    const message = 'patch 2, line 2, machine.sysctl: there is no such field. patch 1 and 3 are not of ours.'
+    world.plan = {
+      ...{ cluster: 'home', kind: 'config', found: {}, order: [] },
+      refusals: [{ rule: 'UnknownField', message, overridable: false }],
+      notes: ['patch 1, line 2: ignored by Talos.'],
+    }
+    expect(await world.run('config', 'rollout', '-f', 'dns.yaml', '-f', '-', '--plan')).toBe(3)
+    expect(world.out).toContain(
+      'Refused: UnknownField: standard input, line 2, machine.sysctl: there is no such field. dns.yaml and 3 are not of ours.',
+    )
+    expect(world.out).toContain('Note: dns.yaml, line 2: ignored by Talos.')
+    world.plan = undefined
+    expect(await world.run('config', 'rollout', '-f', '-', '--yes')).toBe(0)
+    expect(created()?.spec).toMatchObject({ config: { patches: [inline('-')] } })
+    expect(await world.run('config', 'rollout', '-f', '-', '-f', '-', '--yes')).toBe(2)
+  })
+
   it('shows what changes on which machines, the same once', async () => {
     const diff = '--- the main document\n+++ the main document\n@@ -1,1 +1,2 @@ machine\n machine:\n+    sysctls: {}\n'
     const turn = { stage: 'try', from: 'a', to: 'b', loses: [] }

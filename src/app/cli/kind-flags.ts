@@ -139,13 +139,16 @@ export const specOf = (
 
 type Issue = { readonly code?: string; readonly path: readonly PropertyKey[]; readonly message: string; readonly maximum?: unknown }
 
+/** `-` is standard input, as for kubectl. */
+export const fileTitle = (path: string): string => (path === '-' ? 'standard input' : path)
+
 /** What is wrong with the files that make up `field`, or with one of them, by its name. */
 const filesProblem = (field: string, given: Readonly<Record<string, unknown>>, { code, path, message, maximum }: Issue): string => {
   const paths = given['file'] as readonly string[]
   const [, , index] = path
   if (typeof index !== 'number')
     return `--file: ${paths.length} files are more than the ${String(maximum)} that one operation takes as ${field}`
-  const name = paths[index] ?? ''
+  const name = fileTitle(paths[index] ?? '')
   if (code === 'too_small') return `${name} is empty`
   if (code === 'too_big')
     return `${name} is too long: it may have ${String(maximum)} characters. Make several files of it, or put it into a Secret or a ConfigMap`

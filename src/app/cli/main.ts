@@ -1,4 +1,5 @@
 import { readFile } from 'node:fs/promises'
+import { text } from 'node:stream/consumers'
 import { basename } from 'node:path'
 import { type Command, CommanderError } from 'commander'
 import type { Shell } from './commands/command.ts'
@@ -89,7 +90,7 @@ const writeHelpTo = (command: Command, terminal: Terminal): void => {
 /** Throws Stop with the words of the file system. */
 export const readUserFile = async (path: string): Promise<string> => {
   try {
-    return await readFile(path, 'utf8')
+    return path === '-' ? await text(process.stdin) : await readFile(path, 'utf8')
   } catch (error) {
     const { code } = error as NodeJS.ErrnoException
     throw new Stop(

@@ -241,6 +241,8 @@ describe('steering', () => {
     operation('b', { status: { phase: 'Completed' } })
     expect(await world.run('operation', 'resume', 'b')).toBe(1)
     expect(world.err.slice(-2)).toEqual(['error: operation b is Completed and cannot be resumed', '  Start another one instead.'])
+    expect(await world.run('operation', 'cancel', 'b', '--yes')).toBe(1)
+    expect(world.err.at(-1)).toBe('error: operation b is Completed and cannot be cancelled')
   })
 
   it('cancels and deletes only when that is confirmed', async () => {

@@ -29,6 +29,7 @@ export const config = kind({
   files: {
     field: 'patches',
     as: 'inline',
+    called: 'patch',
     description: 'a patch of the machine configuration: strategic merge or JSON patch, also of several documents',
   },
   checkNeeds,

@@ -226,7 +226,7 @@ const openOperation = async (session: Session, name: string, verb: string): Prom
 }
 
 const over = (name: string, { phase }: OperationStatus, verb: string): Stop =>
-  new Stop('error', `operation ${name} is ${phase} and cannot be ${verb}`, ['Start another one instead.'])
+  new Stop('error', `operation ${name} is ${phase} and cannot be ${verb}`, verb === 'cancelled' ? [] : ['Start another one instead.'])
 
 const ENDING = 'It stops for good at the next safe point.'
 

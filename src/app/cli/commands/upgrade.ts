@@ -5,7 +5,8 @@ import { isFinished } from '../../../api/phases.ts'
 import type { KindAction, KindBlock } from '../../../api/talos-operation.ts'
 import type { KubeObject } from '../api.ts'
 import { exitCodesText } from '../exit-codes.ts'
-import { envelopeFlags, exampleOf, kindFlags, positionalOf, specOf } from '../kind-flags.ts'
+import type { Plan } from '../../../engine/plan.ts'
+import { envelopeFlags, exampleOf, fileTitle, kindFlags, positionalOf, specOf } from '../kind-flags.ts'
 import { mustHaveMachine } from '../machine-called.ts'
 import { machineSelector } from '../machine-selector.ts'
 import type { Output } from '../output.ts'
@@ -116,7 +117,10 @@ const startCommand = (shell: Shell, { kind, action }: What): Command => {
 
 /** Given again and again: each file is one more item, in the order in which they are named. */
 const fileOption = (description: string): Option => {
-  const option = new Option('-f, --file <path>', `${description}. May be given again; they apply in this order`).makeOptionMandatory()
+  const option = new Option(
+    '-f, --file <path>',
+    `${description}; - is standard input. May be given again; they apply in this order`,
+  ).makeOptionMandatory()
   mayRepeat(option)
   return option.argParser((path: string, earlier: readonly string[] | undefined) => [...(earlier ?? []), path])
 }
@@ -169,11 +173,12 @@ const start = async (
   }
 
   if (options.plan !== false) {
-    const result = await outside.plan({ namespace, name, spec: complete }, session.choice)
-    if (!result.ok) {
-      if (options.plan) throw new Stop('error', `cannot plan: ${result.fault.message}`)
-      terminal.err(`No plan from here (${result.fault.message}); the controller makes the checks.`)
+    const planned = await outside.plan({ namespace, name, spec: complete }, session.choice)
+    if (!planned.ok) {
+      if (options.plan) throw new Stop('error', `cannot plan: ${planned.fault.message}`)
+      terminal.err(`No plan from here (${planned.fault.message}); the controller makes the checks.`)
     } else {
+      const result = { value: withFiles(planned.value, kind, options.file) }
       const refused = isRefused(result.value, complete.override)
       if (options.plan && (options.output === 'json' || options.output === 'yaml')) await printValue(outside, options.output, result.value)
       else if (refused && !options.plan)
@@ -224,7 +229,23 @@ const start = async (
 /** What the files say, as the item that each of them is. */
 const itemsOf = async ({ outside }: Session, { files }: KindBlock, paths: readonly string[] = []): Promise<object> => {
   if (!files || paths.length === 0) return {}
+  if (paths.filter(path => path === '-').length > 1) throw new Stop('usage', '--file -: standard input can be read once only')
   return { [files.field]: await Promise.all(paths.map(async path => ({ [files.as]: await outside.readFile(path) }))) }
+}
+
+/** The checks count what they were given; here the names are known. */
+const withFiles = (plan: Plan, { files }: KindBlock, paths: readonly string[] = []): Plan => {
+  if (!files) return plan
+  const told = (words: string): string =>
+    words.replaceAll(new RegExp(`\\b${files.called} (\\d+)\\b`, 'g'), (all, number: string) => {
+      const path = paths[Number(number) - 1]
+      return path === undefined ? all : fileTitle(path)
+    })
+  return {
+    ...plan,
+    refusals: plan.refusals.map(refusal => ({ ...refusal, message: told(refusal.message) })),
+    notes: plan.notes.map(told),
+  }
 }
 
 const taken = ({ namespace }: Session, name: string): Stop =>
