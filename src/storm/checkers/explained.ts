@@ -121,7 +121,9 @@ const REASONS: Readonly<Record<string, Explains>> = {
     odd(asked).own !== undefined ||
     odd(asked).secureBoot === true ||
     asked.setting.factory !== undefined ||
-    (asked.talos.version !== undefined && !RELEASE_NAMES.includes(asked.talos.version)),
+    (asked.talos.version !== undefined && !RELEASE_NAMES.includes(asked.talos.version)) ||
+    // Of Kubernetes the invented registries have whatever is named like a release that exists.
+    asked.kubernetes.version?.startsWith('v1.') === false,
   HealthGateTimeout: ({ setting }) => setting.gates?.some(isHopeless) === true,
   // Talos in a container ends when it is reset, and is what it was when it is started again.
   ResetFailed: isContainer,
