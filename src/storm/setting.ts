@@ -82,11 +82,12 @@ export const drawSetting = (random: Random, shape: Omit<Shape, 'setting'>, to: s
       { schedule: '0 */2 * * *', duration: '0s', timeZone: 'UTC' },
       { schedule: '0 */2 * * *', duration: '1h', timeZone: 'Europe/Nowhere' },
       { schedule: '0 0 31 2 *', duration: '1h', timeZone: 'UTC' },
+      { schedule: '* * * * *', duration: '2m', timeZone: 'UTC' },
     ],
   ]
   return {
     ...(random.chance(0.3) ? { extensions: ['iscsi-tools'] } : {}),
-    ...(random.chance(0.2) ? { windows: random.pick(windows) } : {}),
+    ...(random.chance(0.15) ? { windows: random.pick(windows) } : {}),
     ...(random.chance(0.2)
       ? {
           factory: random.pick([

@@ -123,7 +123,6 @@ export const playPlan = async (plan: Plan, options: StormOptions = {}): Promise<
       const told = await planBefore(story, draft)
       return told && (told.ok ? `the plan refuses ${told.value.refusals.length} times` : `no plan: ${told.fault.message}`)
     })
-  if (plan.isPlanned) await asksWhatIsWrong()
   for (const { name } of plan.operations) create(stage, name)
   const { endAll } = fall(stage, plan.strikes)
 
