@@ -5,6 +5,7 @@ import { COMPONENTS, kubernetesConfigOf } from './kubernetes-config.ts'
 import type { Machine } from './machine.ts'
 import type { Site } from './site.ts'
 import { later } from './site.ts'
+import { unknownOption } from './unknown-options.ts'
 
 /** What of a static pod Talos rendered: another one is another pod. */
 export type Rendering = {
@@ -54,9 +55,12 @@ const LONGEST_BACK_OFF_MS = 300_000
 export const hasProgram = (site: Site, machine: Machine, image: string): boolean =>
   machine.programs.has(withoutDigest(image)) || site.registry.hasProgram(image)
 
-/** What the process of an image writes before it ends at once; undefined where it runs. */
-export const lastWordsOf = (site: Site, image: string): string | undefined =>
-  [...site.faults.crashing].find(([end]) => withoutDigest(image).endsWith(end))?.[1]
+/** What the process of a static pod writes before it ends at once; undefined where it runs. */
+export const lastWordsOf = (site: Site, machine: Machine, name: Component): string | undefined => {
+  const image = withoutDigest(machine.pods.get(name)?.image ?? '')
+  const config = kubernetesConfigOf(site, machine).components.get(name)
+  return [...site.faults.crashing].find(([end]) => image.endsWith(end))?.[1] ?? (config && unknownOption(config))
+}
 
 /** kube-apiserver of this machine answers. */
 export const isServing = (machine: Machine): boolean => machine.staticPods && machine.pods.get('kube-apiserver')?.isServing === true
@@ -186,7 +190,7 @@ const startPod = (site: Site, machine: Machine, name: Component, rendering: Rend
       })
       return
     }
-    if (lastWordsOf(site, image) !== undefined) {
+    if (lastWordsOf(site, machine, name) !== undefined) {
       const againMs = Math.min(PULL_AGAIN_MS * 2 ** restarts, LONGEST_BACK_OFF_MS)
       site.journal.write(machine.name, 'static-pod-crashed', `${name} ${image}`)
       const message = `back-off ${againMs / 1000}s restarting failed container=${name} pod=${name}-${machine.name}_kube-system`

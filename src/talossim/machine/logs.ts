@@ -50,7 +50,7 @@ const dmesg: StreamHandler<typeof methods.dmesg> = async (call, request, send) =
 const lastWordsIn = ({ site, machine }: Call, id: string): string | undefined => {
   const [pod, container] = id.split(':')
   const component = COMPONENTS.find(name => name === container && pod === `kube-system/${name}-${machine.name}`)
-  return component && lastWordsOf(site, machine.pods.get(component)?.image ?? '')
+  return component && lastWordsOf(site, machine, component)
 }
 
 const logs: StreamHandler<typeof methods.logs> = async (call, request, send) => {

@@ -79,7 +79,7 @@ export const componentCalls = (site: Site, { call, long, applied }: Caller): Com
     ),
   lastWords: (address, component) =>
     call(address, 'lastWords', 'os:reader', false, machine => {
-      const words = lastWordsOf(site, machine.pods.get(component)?.image ?? '')
+      const words = lastWordsOf(site, machine, component)
       return ok(words === undefined ? [] : [words])
     }),
 })
