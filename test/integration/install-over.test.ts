@@ -51,7 +51,7 @@ describe.skipIf('missing' in parts)(`installing over${'missing' in parts ? ` (${
     // The test's own server comes with the roles of people, which belong to nobody's installation.
     for (const name of ['ichor-viewer', 'ichor-operator', 'ichor-admin'])
       await must({ path: `${RBAC}/clusterroles/${name}`, method: 'DELETE' })
-  }, 120_000)
+  }, 240_000)
   afterAll(async () => {
     await server?.stop()
     if (folder) rmSync(folder, { recursive: true })
@@ -63,7 +63,7 @@ describe.skipIf('missing' in parts)(`installing over${'missing' in parts ? ` (${
     expect(await ichor(['uninstall', '-n', NAMESPACE, '--crds', '--confirm', NAMESPACE])).toMatchObject({ code: 0, err: '' })
     const left = async () => ((await must({ path: CRDS })) as { items: readonly unknown[] }).items.length
     await expect.poll(left, { timeout: 60_000 }).toBe(0)
-  }, 120_000)
+  }, 240_000)
 
   const must = async (request: KubeRequest): Promise<any> => {
     const answer = await server.request(request)
@@ -169,7 +169,7 @@ describe.skipIf('missing' in parts)(`installing over${'missing' in parts ? ` (${
         expect(await ichor(INSTALL, before)).toMatchObject({ code: 0, err: '' })
       }
       await operation()
-      await expect.poll(async () => (await forbidden()).body.message as string, { timeout: 30_000 }).toContain(OLD_WORDS)
+      await expect.poll(async () => (await forbidden()).body.message as string, { timeout: 60_000 }).toContain(OLD_WORDS)
       // A moment ago the policies did not hold yet.
       const stored = await must({ path: `${OPERATIONS}/up` })
       const before = await policies()
@@ -187,7 +187,7 @@ describe.skipIf('missing' in parts)(`installing over${'missing' in parts ? ` (${
           expect(done.out).toMatch(/^ {2}talosoperations\.ichor\.maesh\.dev$/m)
           expect(done.out).not.toContain('talosmachines.ichor')
         }
-        await expect.poll(async () => (await forbidden()).body.message as string, { timeout: 30_000 }).toContain('nobody else writes it')
+        await expect.poll(async () => (await forbidden()).body.message as string, { timeout: 60_000 }).toContain('nobody else writes it')
       })
       expect(answered).toEqual([403])
       expect(asked).toBeGreaterThan(10)
@@ -207,7 +207,7 @@ describe.skipIf('missing' in parts)(`installing over${'missing' in parts ? ` (${
         expect(again).toMatchObject({ code: 0, out: expect.not.stringContaining('Bring them up to date') as string })
       }
     },
-    120_000,
+    240_000,
   )
 
   it('a chart that cannot read what is stored is refused, and so is one whose version the cluster does not serve', async () => {
@@ -255,7 +255,7 @@ describe.skipIf('missing' in parts)(`installing over${'missing' in parts ? ` (${
     }
     expect((await install()).err).toContain('this cluster does not serve v1alpha1, which Ichor 0.1.0 needs')
     expect(await policies()).toEqual(Object.fromEntries(Object.keys(await policies()).map(path => [path, undefined])))
-  }, 60_000)
+  }, 240_000)
 
   it('helm writes over nobody: not over ichor install, not over a release in another namespace', async () => {
     expect(await ichor(INSTALL)).toMatchObject({ code: 0 })
@@ -277,7 +277,7 @@ describe.skipIf('missing' in parts)(`installing over${'missing' in parts ? ` (${
       code: 3,
       err: expect.stringContaining('Ichor was installed by Helm here, as release ichor in namespace ichor-system') as string,
     })
-  }, 120_000)
+  }, 240_000)
 
   describe('without the right for', () => {
     const nowhere = 'nowhere-yet'
@@ -310,7 +310,7 @@ describe.skipIf('missing' in parts)(`installing over${'missing' in parts ? ` (${
                 body: { spec: { resourceAttributes: { group, resource: plural, verb } } },
               })
             ).status.allowed as boolean,
-          { timeout: 10_000 },
+          { timeout: 60_000 },
         )
         .toBe(is)
 
@@ -373,5 +373,5 @@ describe.skipIf('missing' in parts)(`installing over${'missing' in parts ? ` (${
     expect(await ichor([...INSTALL, '--without-policies'], old)).toMatchObject({ code: 0 })
     expect(Object.values(await policies()).every(uid => uid === undefined)).toBe(true)
     expect(parse(readFileSync(join(chart, 'Chart.yaml'), 'utf8'))).toMatchObject({ kubeVersion: '>=1.30.0-0' })
-  }, 60_000)
+  }, 240_000)
 })

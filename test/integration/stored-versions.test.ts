@@ -40,7 +40,7 @@ describe.skipIf('missing' in parts)(`another version of the types${'missing' in 
   let server: RealKubeApiserver
   beforeAll(async () => {
     server = await startKubeApiserver()
-  }, 120_000)
+  }, 240_000)
   afterAll(() => server?.stop())
 
   const must = async (request: KubeRequest): Promise<any> => {
@@ -106,12 +106,12 @@ describe.skipIf('missing' in parts)(`another version of the types${'missing' in 
       contentType: 'application/merge-patch+json',
       body: { status: { phase: 'Completed' } },
     })
-  }, 60_000)
+  }, 240_000)
   afterEach(async () => {
     for (const crd of ownCrds()) await must({ path: `${CRDS}/${crd.metadata.name}`, method: 'DELETE' })
     const left = async () => ((await must({ path: CRDS })) as { items: readonly unknown[] }).items.length
-    await expect.poll(left, { timeout: 30_000 }).toBe(0)
-  }, 60_000)
+    await expect.poll(left, { timeout: 60_000 }).toBe(0)
+  }, 240_000)
 
   it('keeps every object as it was, rewrites it, and lists the old version no longer', async () => {
     const before = await must({ path: operations(VERSION, 'one') })
@@ -137,14 +137,14 @@ describe.skipIf('missing' in parts)(`another version of the types${'missing' in 
     expect((await install(crdsOf(VERSION, NEXT))).out).not.toContain('rewritten')
     expect(await install(crdsOf(NEXT))).toMatchObject({ code: 0 })
     expect((await must({ path: operations(NEXT, 'one') })).status).toEqual(before.status)
-  }, 60_000)
+  }, 240_000)
 
   it('goes back to a version that knows both', async () => {
     await install(crdsOf(VERSION, NEXT))
     expect((await install(crdsOf(NEXT, VERSION))).code).toBe(0)
     expect(await inEtcd()).toEqual({ one: API_VERSION, two: API_VERSION })
     expect(await storedVersions()).toEqual([VERSION])
-  }, 60_000)
+  }, 240_000)
 
   it('does what was left undone when others applied the types between', async () => {
     await applied(crdsOf(VERSION, NEXT))
@@ -154,7 +154,7 @@ describe.skipIf('missing' in parts)(`another version of the types${'missing' in 
     expect(await install(crdsOf(NEXT))).toMatchObject({ code: 0, err: '' })
     expect(await storedVersions()).toEqual([NEXT])
     expect(await inEtcd()).toEqual({ one: `${GROUP}/${NEXT}`, two: `${GROUP}/${NEXT}` })
-  }, 60_000)
+  }, 240_000)
 
   it.skipIf('missing' in kubectl)(
     'goes by hand as well, as the page says',
@@ -173,7 +173,7 @@ describe.skipIf('missing' in parts)(`another version of the types${'missing' in 
             await promisify(execFile)('sh', ['-ec', commands[0]!], { env })
             return inEtcd()
           },
-          { timeout: 30_000 },
+          { timeout: 60_000 },
         )
         .toEqual({ one: `${GROUP}/${NEXT}`, two: `${GROUP}/${NEXT}` })
       await promisify(execFile)('sh', ['-ec', commands[1]!], { env })
@@ -230,7 +230,7 @@ describe.skipIf('missing' in parts)(`another version of the types${'missing' in 
         contentType: 'application/merge-patch+json',
         body: { metadata: { labels: { a: 'b' } } },
       })
-    await expect.poll(async () => (await denied()).status, { timeout: 30_000 }).toBe(422)
+    await expect.poll(async () => (await denied()).status, { timeout: 60_000 }).toBe(422)
     const { code, err } = await install(crdsOf(VERSION, NEXT))
     expect(code).toBe(1)
     expect(err).toContain(`${OPERATIONS}: 1 of 2 objects could not be rewritten and are stored as ${VERSION}`)
@@ -238,8 +238,8 @@ describe.skipIf('missing' in parts)(`another version of the types${'missing' in 
     expect(await storedVersions()).toEqual([VERSION, NEXT])
     await must({ path: `${policy.replace('policies', 'policybindings')}/keeps-two`, method: 'DELETE' })
     await must({ path: `${policy}/keeps-two`, method: 'DELETE' })
-    await expect.poll(async () => (await denied()).status, { timeout: 30_000 }).toBe(200)
+    await expect.poll(async () => (await denied()).status, { timeout: 60_000 }).toBe(200)
     expect((await install(crdsOf(VERSION, NEXT))).code).toBe(0)
     expect(await storedVersions()).toEqual([NEXT])
-  }, 90_000)
+  }, 240_000)
 })
