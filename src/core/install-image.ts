@@ -8,7 +8,6 @@ import {
   parseImage,
   PUBLIC_FACTORY,
   readInstaller,
-  sameSchematic,
   schematicProblem,
 } from './talos-image.ts'
 import { finalOf, parseVersion } from './versions.ts'
