@@ -1,5 +1,5 @@
 import { diffLines, type DiffLine } from './diff-lines.ts'
-import { documentsOf, type ConfigDocument } from './documents.ts'
+import { documentsOf } from './documents.ts'
 import { withoutSecrets, type Shown } from './secrets.ts'
 import { written } from './write.ts'
 
