@@ -44,8 +44,6 @@ export type KindBlock = {
   readonly ignores?: readonly OptionalField[]
   /** It is about the cluster as a whole, and refused where machines are selected: its command offers no `--machines`. */
   readonly whole?: true
-  /** What it changes on a machine, as a column of its machines: the title, and from what to what; empty where there is nothing to tell. Absent: no column. */
-  readonly change?: { readonly title: string; readonly of: (operation: TalosOperation, target: Target) => string }
 }
 
 const requirement = z.object({

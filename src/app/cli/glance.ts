@@ -1,8 +1,9 @@
 import { formatDuration } from '../../api/duration.ts'
-import type { KindBlock, TalosOperation, Target } from '../../api/talos-operation.ts'
+import type { TalosOperation, Target } from '../../api/talos-operation.ts'
 import type { State } from '../../core/operation-state.ts'
 import { clockTime, holderText, ownMessage, summarize } from '../../core/summary.ts'
 import type { Summary } from '../../core/summary.ts'
+import { changeColumn } from './change-column.ts'
 import { phaseColor } from './output.ts'
 import type { Session } from './session.ts'
 import { alignedLines, clipped, wrapped } from './table.ts'
@@ -10,7 +11,7 @@ import type { Colors } from './terminal.ts'
 
 /** An operation at a glance, as lines. `isLive`: it is watched on a terminal, and has to fit there; else its last decisions are listed, too. */
 export const glanceLines = (
-  { terminal, outside: { calledAs, kinds } }: Pick<Session, 'terminal' | 'outside'>,
+  { terminal, outside: { calledAs } }: Pick<Session, 'terminal' | 'outside'>,
   operation: TalosOperation,
   isLive = false,
 ): string[] => {
@@ -40,7 +41,7 @@ export const glanceLines = (
 
   const short = (text: string) => withoutFailure(text, summary)
   const machines = operation.status.machines ?? []
-  if (machines.length > 0) lines.push('', ...machineLines(operation, now, { colors, kinds, short }))
+  if (machines.length > 0) lines.push('', ...machineLines(operation, now, { colors, short }))
   if (!isLive && (operation.status.history?.length ?? 0) > 0) lines.push('', ...historyLines(operation, now, short))
   const commands = summary.commands.filter(({ purpose }) => !isLive || purpose !== 'watch it')
   if (commands.length > 0) lines.push('', ...commandLines(commands, calledAs))
@@ -134,16 +135,16 @@ const nextText = (next: readonly string[]): string =>
 const machineLines = (
   operation: TalosOperation,
   now: number,
-  { colors, kinds, short }: { colors: Colors; kinds: readonly KindBlock[]; short: (text: string) => string },
+  { colors, short }: { colors: Colors; short: (text: string) => string },
 ): string[] => {
   const machines = operation.status.machines ?? []
-  const change = kinds.find(kind => kind.name === operation.spec.kind)?.change
+  const change = changeColumn(operation)
   const rows = machines.map(m => [
     m.name,
     m.role,
     m.phase,
     m.phase === 'Running' || m.phase === 'Failed' ? (m.step ?? '') : '',
-    ...(change ? [change.of(operation, m)] : []),
+    ...(change ? [change.of(m)] : []),
     timeText(m, now),
     short(ownMessage(m)),
   ])

@@ -95,7 +95,8 @@ describe('operation get', () => {
   })
 
   it('titles what a machine changes to by what its kind changes, and leaves it out where it changes no version', async () => {
-    const all = bench(kinds)
+    // As the program runs this command: without kinds.
+    const all = bench([])
     const of = (name: string, kind: string, machine: object) =>
       putOperation(all, name, {
         spec: { kind, talos: undefined, [kind]: kind === 'kubernetes' ? { version: 'v1.35.5' } : {} },

@@ -13,7 +13,6 @@ import { talosOperation } from '../../api/talos-operation.ts'
 import type { Plan } from '../../engine/plan.ts'
 import type { Certificate, ClusterSight } from '../../core/looks/cluster-sight.ts'
 import type { FaultKind } from '../../ports/fault.ts'
-import { talos } from '../../kinds/talos/talos.ts'
 import { failed, ok } from '../../ports/fault.ts'
 import type { Api, KubeObject, Sight } from './api.ts'
 import { startCommands } from './commands/upgrade.ts'
@@ -29,7 +28,6 @@ export const testKind: KindBlock = {
   name: 'talos',
   block: 'talos',
   summary: 'Upgrades Talos, one machine at a time.',
-  ...(talos.change ? { change: talos.change } : {}),
   spec: z.object({
     version: z
       .string()

@@ -1,7 +1,5 @@
-import type { TalosOperation, Target } from '../../api/talos-operation.ts'
-import { imageTitle } from '../../core/component-image.ts'
+import type { TalosOperation } from '../../api/talos-operation.ts'
 import { kind } from '../../core/kind.ts'
-import { chosen } from '../../core/machine-steps/target.ts'
 import { checkNeeds, checks } from './checks.ts'
 import { kubeProxyStage } from './kube-proxy.ts'
 import { kubeletStage } from './kubelet.ts'
@@ -10,14 +8,6 @@ import { pullStage } from './pull.ts'
 import { kubernetesSpec } from './spec.ts'
 import { staticPodStage } from './static-pods.ts'
 import { specOf, STATIC_COMPONENTS } from './view.ts'
-
-/** Of the program that the stage is about: a machine that is done keeps no images in status, but has the version by then. */
-const change = (operation: TalosOperation, target: Target): string => {
-  const [from, image] = [chosen(target, 'from'), chosen(target, 'image')]
-  if (from !== '' && image !== '') return `${imageTitle(from)} → ${imageTitle(image)}`
-  const isPulled = operation.status.progress?.stage === 1
-  return target.phase === 'Completed' && !isPulled ? specOf(operation).version : ''
-}
 
 /** `Kubernetes v1.35.4 -> v1.35.5 on 6 machines`; undefined where there was another version nowhere. */
 const outcome = (operation: TalosOperation): string | undefined => {
@@ -40,7 +30,6 @@ export const kubernetes = kind({
   // It reboots nothing.
   ignores: ['timeouts'],
   whole: true,
-  change: { title: 'Kubernetes', of: change },
   outcome,
   checkNeeds,
   checks,

@@ -1,7 +1,6 @@
 import { kind } from '../../core/kind.ts'
 import type { PlannedMachine } from '../../core/kind.ts'
 import { losses } from '../../core/machine-steps/losses.ts'
-import type { Target } from '../../api/talos-operation.ts'
 import type { View } from '../../core/world.ts'
 import { machineFacts } from '../../core/world.ts'
 import { checkNeeds, checks } from './checks.ts'
@@ -23,20 +22,12 @@ const preview = (view: View): PlannedMachine => {
   }
 }
 
-/** `v1.13.5 → v1.13.9`: what it was, and what it is or is to become. */
-const change = ({ before, after, goal }: Target): string => {
-  const to = after?.version ?? goal?.['version'] ?? /:(v[^@/:]+)$/.exec(goal?.['image'] ?? '')?.[1]
-  if (!before?.version) return to ?? ''
-  return to && to !== before.version ? `${before.version} → ${to}` : before.version
-}
-
 /** Upgrades Talos and the installer schematic, a machine at a time. */
 export const talos = kind({
   name: 'talos',
   block: 'talos',
   summary: 'Upgrades Talos and its schematic one machine at a time, control planes first.',
   spec: talosSpec,
-  change: { title: 'Talos', of: (_, target) => change(target) },
   checkNeeds,
   checks,
   stages: [{ ...rollout, preview }],
