@@ -95,6 +95,8 @@ export type ResourceDefinition = {
   readonly description: string
   readonly spec: z.ZodType
   readonly status: z.ZodType
+  /** CEL rules on the whole object, of whose metadata they see the name alone. */
+  readonly rules?: readonly CelRule[]
   /** CEL rules on `spec`; `oldSelf` makes a rule a transition rule. */
   readonly specRules: readonly CelRule[]
   readonly columns: readonly PrintColumn[]

@@ -264,6 +264,7 @@ export const toCrd = (definition: ResourceDefinition): object => {
             openAPIV3Schema: {
               description: definition.description,
               type: 'object',
+              ...(definition.rules === undefined ? {} : { [VALIDATIONS]: definition.rules }),
               required: ['spec'],
               properties: {
                 apiVersion: { description: `Always ${API_VERSION}.`, type: 'string' },

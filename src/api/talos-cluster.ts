@@ -130,6 +130,13 @@ export const talosCluster: ResourceDefinition = {
   description: 'One Talos cluster: how to reach it, and what was seen of it.',
   spec,
   status,
+  // The lock of a cluster is the Lease `ichor-NAME`, and that of this name is where controllers elect their leader.
+  rules: [
+    {
+      rule: "self.metadata.name != 'controller'",
+      message: 'a TalosCluster cannot be called controller: its lock would be the Lease of the leader',
+    },
+  ],
   specRules: [],
   columns: [
     { name: 'Talos', type: 'string', jsonPath: '.status.talos.lowest', description: 'The lowest Talos version seen.' },

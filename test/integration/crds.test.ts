@@ -125,6 +125,12 @@ describe.skipIf('missing' in servers)(`CRDs on a real kube-apiserver${'missing' 
     expect(cluster.spec.talosconfigSecretRef).toEqual({ name: 'home', key: 'talosconfig' })
   })
 
+  it('refuses a cluster whose lock would be the Lease of the leader', async () => {
+    const cluster = { apiVersion: `${GROUP}/${VERSION}`, kind: 'TalosCluster', metadata: { name: 'controller' }, spec: {} }
+    const spec = { talosconfigSecretRef: { name: 'home' } }
+    expect(refusal(await create({ ...cluster, spec }, collection('talosclusters')))).toContain('cannot be called controller')
+  })
+
   it.each([
     ['no spec', undefined, 'spec: Required value'],
     ['no block', { talos: undefined }, 'spec.talos must be set exactly when spec.kind is talos; spec.kind is talos'],
