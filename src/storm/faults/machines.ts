@@ -319,6 +319,8 @@ const makeRoom = ({ story: { world } }: Stage): void => {
 export const mendMachines = (stage: Stage): void => {
   const { world } = stage.story
   makeRoom(stage)
+  // Where no API server runs Ichor can tell nobody why: somebody brings an image that does.
+  if (!world.api.available()) world.faults.crashing.clear()
   // One that was reset waits for a configuration, which is nobody's to give.
   for (const machine of world.machines.filter(m => m.config !== '')) {
     Object.assign(world.faults.of(machine), {
