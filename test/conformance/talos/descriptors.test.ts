@@ -21,6 +21,12 @@ const ONLY_OFFICIAL: readonly Allowed[] = [
       .map(group => `talos.resource.definitions.${group}.*`)
       .concat('resource.network.DeviceConfigSpecSpec'),
   },
+  {
+    because: 'an operator that is no virtual address, or asks a cloud for it with its token, which nobody here is to read',
+    names: ['OperatorSpecSpec.dhcp4', 'OperatorSpecSpec.dhcp6', 'VIPOperatorSpec.equinix_metal', 'VIPOperatorSpec.h_cloud'].map(
+      field => `talos.resource.definitions.network.${field}`,
+    ),
+  },
   { because: 'enums of those specs', names: ['talos.resource.definitions.enums.*'] },
   {
     because: 'left over from GenerateConfiguration, which 1.13 no longer has: no method takes or gives them',

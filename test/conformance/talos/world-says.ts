@@ -116,7 +116,15 @@ export const WORLD_SAYS: Readonly<Record<string, Said>> = {
       : {},
   'HostnameStatuses.net.talos.dev': (_, machine) => ({ hostname: { hostname: machine.hostname, domainname: '' } }),
   'NodeAddresses.net.talos.dev': (_, machine) => addressSets(machine),
-  'OperatorSpecs.net.talos.dev': () => ({}),
+  'OperatorSpecs.net.talos.dev': ({ site: { virtualAddress } }, machine) =>
+    virtualAddress === '' || !isControlPlane(machine)
+      ? {}
+      : {
+          [`vip/eth0/${virtualAddress}`]: {
+            ...{ operator: 'vip', linkName: 'eth0', requireUp: true, layer: 'configuration' },
+            vip: { ip: virtualAddress, gratuitousARP: true },
+          },
+        },
   'NetworkStatuses.net.talos.dev': () => ({
     status: { addressReady: true, connectivityReady: true, hostnameReady: true, etcFilesReady: true },
   }),
@@ -139,4 +147,5 @@ export const describedMachines = {
   schematic: SCHEMATIC,
   extensions: ['siderolabs/iscsi-tools:v0.2.0'],
   clusterName: 'home',
+  vip: '10.5.0.100',
 } as const
