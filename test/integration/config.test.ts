@@ -88,7 +88,7 @@ describe.each([
       await expect(run('config', 'rollout', '-f', wrong, '--yes')).rejects.toMatchObject({
         code: 3,
         stderr: expect.stringMatching(
-          /UnknownField: patch 1, line 2, .*machine\.sysctl: there is no such field; the nearest is sysctls[\s\S]*PatchForbidden/,
+          /UnknownField: \S*wrong\.yaml, line 2, .*machine\.sysctl: there is no such field; the nearest is sysctls[\s\S]*PatchForbidden/,
         ),
       })
     },

@@ -181,7 +181,7 @@ describe.skipIf('missing' in parts)(`another version of the types${'missing' in 
       const now = await must({ path: operations(VERSION, 'one') })
       expect([now.spec, now.status, now.metadata.uid]).toEqual([before.spec, before.status, before.metadata.uid])
     },
-    60_000,
+    240_000,
   )
 
   it.each([
@@ -200,7 +200,7 @@ describe.skipIf('missing' in parts)(`another version of the types${'missing' in 
       }
       expect(await must({ path: `${CRDS}/${OPERATIONS}` })).toEqual(before)
     },
-    60_000,
+    240_000,
   )
 
   it('says which object cannot be rewritten, and goes on listing its version', async () => {
