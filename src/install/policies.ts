@@ -69,7 +69,7 @@ const operations = (rights: readonly StartRight[], controller: string): Policy =
     unpauses: "request.operation == 'UPDATE' && oldObject.spec.?paused.orValue(false) && !object.spec.?paused.orValue(false)",
     retries: `request.operation == 'UPDATE' && ${annotation('object', ANNOTATION.retry)} == 'true' && ${annotation('oldObject', ANNOTATION.retry)} != 'true'`,
     // Deleted while it may have a machine half done: Running, or Paused after it began.
-    interrupts: `request.operation == 'DELETE' && oldObject.?status.?phase.orValue('') in ['Running', 'Paused'] && !(${isCleaner})`,
+    interrupts: `request.operation == 'DELETE' && oldObject.?status.?phase.orValue('') in ['Running', 'Paused'] && size(oldObject.?status.?machines.orValue([])) > 0 && !(${isCleaner})`,
     starts: "request.operation == 'CREATE' || variables.unpauses || variables.retries || variables.interrupts",
     overrides:
       "request.operation == 'CREATE' ? (object.spec.?override.orValue(false) || object.spec.?ignoreWindows.orValue(false)) : request.operation == 'UPDATE' && object.spec.?override.orValue(false) && !oldObject.spec.?override.orValue(false)",

@@ -38,6 +38,8 @@ const admin = (subresources: readonly string[]): readonly Rule[] => [
   // `ichor lock release --force`.
   own(['talosclusters'], ['unlock']),
   { ...LEASES, verbs: ['update', 'patch'] },
+  // It leaves one, and who may empty a lock has to be able to.
+  { apiGroups: [''], resources: ['events'], verbs: ['create'] },
 ]
 
 const clusterRole = (name: string, rules: readonly Rule[], labels: Readonly<Record<string, string>> = {}): KubeObject =>

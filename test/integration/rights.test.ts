@@ -193,16 +193,20 @@ describe.skipIf('missing' in servers)(`who may do what${'missing' in servers ? `
     ...(status ? [{ op: 'add', path: '/status', value: status }] : []),
   ]
 
-  /** An operation as the deed finds it. */
+  const machines = [{ name: 'wk-1', role: 'worker', phase: 'Pending' }]
+  /** An operation as the deed finds it; where it has a phase, it has begun with its machines as well. */
   const existing = async (
     spec: object,
-    { phase, annotations = {} }: { phase?: string; annotations?: Readonly<Record<string, string>> } = {},
+    { phase, annotations = {}, begun = true }: { phase?: string; annotations?: Readonly<Record<string, string>>; begun?: boolean } = {},
   ) => {
     const name = `op-${++count}`
     // An annotation is there, so that a JSON patch can add another.
     const created = await write(ichor('talosoperations'), operation(name, spec, { 'example.org/some': 'one', ...annotations }))
     if (phase === undefined) return { name, now: created }
-    const now = await must({ ...changing('update', name, { status: { phase } }, 'status', created), user: CONTROLLER_USER })
+    const now = await must({
+      ...changing('update', name, { status: begun ? { phase, machines } : { phase } }, 'status', created),
+      user: CONTROLLER_USER,
+    })
     return { name, now }
   }
 
@@ -221,8 +225,8 @@ describe.skipIf('missing' in servers)(`who may do what${'missing' in servers ? `
   }
   const change = async ({ way }: Cell, found: Awaited<ReturnType<typeof existing>>, wanted: Change): Promise<KubeRequest> =>
     changing(way, found.name, wanted, '', found.now)
-  const deleting = async ({ way, spec }: Cell, phase?: string): Promise<KubeRequest> => {
-    const { name } = await existing(spec, phase === undefined ? {} : { phase })
+  const deleting = async ({ way, spec }: Cell, phase?: string, begun = true): Promise<KubeRequest> => {
+    const { name } = await existing(spec, phase === undefined ? {} : { phase, begun })
     const path = way === 'delete' ? ichor('talosoperations', name) : `${ichor('talosoperations')}?labelSelector=cell%3D${name}`
     return { path, method: 'DELETE' }
   }
@@ -299,7 +303,11 @@ describe.skipIf('missing' in servers)(`who may do what${'missing' in servers ? `
         ),
       ),
     delete: cell => deleting(cell, 'Running'),
-    'delete one that can take a cluster down, before it began': cell => deleting(cell),
+    'delete one that can take a cluster down, before it began': async cell => [
+      await deleting(cell),
+      // Paused by a person, or refused by the checks.
+      await deleting(cell, 'Paused', false),
+    ],
     'delete one that can take a cluster down, while it runs': async cell => [
       await deleting(cell, 'Running'),
       await deleting(cell, 'Paused'),
