@@ -42,6 +42,13 @@ const policiesFor = (user: string) =>
     kind?.startsWith('ValidatingAdmissionPolicy'),
   )
 
+/** The controller is one that alice runs. */
+const runByAlice = (world: Bench): void => {
+  world.remove('deployments', 'ichor-controller')
+  for (const object of policiesFor('alice@example.org'))
+    world.objects.set(`${typeOf(object as never).plural}//${object.metadata.name}`, object)
+}
+
 /** How to put everything back as it is now. */
 const keep = (world: Bench): (() => void) => {
   const objects = structuredClone([...world.objects])
@@ -204,7 +211,7 @@ const TROUBLES: readonly Trouble[] = [
     what: 'a policy that is not there',
     wrong: world => world.objects.delete('validatingadmissionpolicies//ichor-operations'),
     finds: ['policies: error: ValidatingAdmissionPolicy ichor-operations is not there.'],
-    says: /ichor install -n ichor-system/,
+    says: /ichor install --image registry\.example\.org\/ichor:0\.1\.0 -n ichor-system/,
     code: 3,
   },
   {
@@ -251,7 +258,7 @@ const TROUBLES: readonly Trouble[] = [
     what: 'a controller that lacks a right',
     wrong: world => world.denied.add(`${ACCOUNT} create pods/eviction`).add(`${ACCOUNT} patch nodes`),
     finds: ["controller's rights: error: It may not patch nodes and create pods/eviction."],
-    says: /roles were changed.*ichor install -n ichor-system/,
+    says: /roles were changed.*ichor install --image registry\.example\.org\/ichor:0\.1\.0 -n ichor-system/,
     code: 3,
   },
   {
@@ -271,7 +278,7 @@ const TROUBLES: readonly Trouble[] = [
       'controller: error: There is no Deployment ichor-controller in namespace ichor-system.',
       'leader: error: Nobody has ever led in namespace ichor-system.',
     ],
-    says: /ichor install --image IMAGE -n ichor-system/,
+    says: /ichor install --no-controller --controller-user \S+ -n ichor-system/,
     code: 3,
   },
   {
@@ -407,13 +414,63 @@ describe('ichor doctor on an installation', () => {
 
   it('takes a controller that somebody runs himself for one, and asks for its rights only as that user', async () => {
     const world = healthy()
-    for (const key of ['deployments/ichor-system/ichor-controller']) world.objects.delete(key)
-    for (const object of policiesFor('alice@example.org'))
-      world.objects.set(`${typeOf(object as never).plural}//${object.metadata.name}`, object)
+    runByAlice(world)
     const found = await doctor(world)
     expect([found.code, troublesOf(found)]).toEqual([0, []])
     expect(found.findings.find(({ look }) => look === 'policies')?.message).toBe('They hold, for the controller alice@example.org.')
     world.user = 'bob'
     expect(troublesOf(await doctor(world))).toEqual([expect.stringMatching(/^controller's rights: unknown: .*runs as alice@example\.org/)])
+  })
+
+  describe.each<[string, (world: Bench) => void, string]>([
+    ['with its image', () => {}, 'ichor install --image registry.example.org/ichor:0.1.0 -n ichor-system'],
+    [
+      'with its other flags',
+      world =>
+        deployment(world, object => {
+          object.spec.replicas = 3
+          object.spec.template.spec.containers[0].args.push('--namespace=')
+        }),
+      'ichor install --image registry.example.org/ichor:0.1.0 --replicas 3 --all-namespaces -n ichor-system',
+    ],
+    [
+      'by Helm where Helm has done it',
+      world =>
+        deployment(world, object => {
+          object.metadata.labels['app.kubernetes.io/managed-by'] = 'Helm'
+          object.metadata.annotations = { 'meta.helm.sh/release-name': 'mine' }
+        }),
+      'helm upgrade mine charts/ichor -n ichor-system --reuse-values',
+    ],
+    ['without a controller where there is none', runByAlice, 'ichor install --no-controller -n ichor-system'],
+    [
+      'for the same controller where that is somebody else',
+      world => {
+        runByAlice(world)
+        world.user = 'bob'
+      },
+      'ichor install --no-controller --controller-user alice@example.org -n ichor-system',
+    ],
+  ])('mends what is installed %s', (_, arrange, command) => {
+    it.each<[string, (world: Bench) => void]>([
+      ['policies', world => world.objects.delete('validatingadmissionpolicies//ichor-operations')],
+      [
+        "controller's rights",
+        world => {
+          for (const user of [ACCOUNT, 'self']) world.denied.add(`${user} patch nodes`)
+        },
+      ],
+    ])('%s', async (look, wrong) => {
+      const world = healthy()
+      arrange(world)
+      wrong(world)
+      const found = (await doctor(world)).findings.filter(one => one.look === look && one.severity === 'error')
+      // Whose groups nobody is told cannot be asked for.
+      const isUnseen = look === "controller's rights" && world.user === 'bob'
+      expect(found.map(one => one.command)).toEqual(isUnseen ? [] : [command])
+      // And it is taken as it stands.
+      const [program, ...argv] = command.split(' ')
+      if (program === 'ichor') expect([await world.run(...argv, '--dry-run'), world.err]).toEqual([0, []])
+    })
   })
 })

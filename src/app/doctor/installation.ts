@@ -3,6 +3,7 @@ import { RESOURCE } from '../../adapters/kube/resource.ts'
 import { CONTROLLER } from '../../api/names.ts'
 import type { Certificate } from '../../core/looks/cluster-sight.ts'
 import type { CrdFacts, DeploymentSight, InstallationSight, PodSight } from '../../core/looks/installation-sight.ts'
+import { INSTANCE, MANAGED_BY } from '../../install/installation.ts'
 import { POLICY } from '../../install/policies.ts'
 import { CONTROLLER_ACCOUNT, userOf } from '../../install/roles.ts'
 import { failed, ok, type Result } from '../../ports/fault.ts'
@@ -21,25 +22,37 @@ export const installationSight = async (session: Session, certificates: readonly
   if (!version.ok) {
     const away = failed(version.fault.kind, 'the API server does not answer')
     return {
-      ...{ ...about, wantedCrds, serverClock: away, policies: away, own: away, controllerLacks: away, deployment: away, lease: away },
+      ...{
+        ...about,
+        wantedCrds,
+        policiesFor: undefined,
+        self: session.user,
+        serverClock: away,
+        policies: away,
+        own: away,
+        controllerLacks: away,
+        deployment: away,
+        lease: away,
+      },
       crds: Object.fromEntries(wanted.map(crd => [crd.metadata.name, away])),
     }
   }
-  const [crds, deployment, lease, own] = await Promise.all([
+  const [crds, deployment, lease, own, policiesFor, self] = await Promise.all([
     Promise.all(wanted.map(async ({ metadata: { name } }) => [name, await optional(session, CRD, undefined, name, crdFacts)] as const)),
     deploymentOf(session),
     optional(session, LEASE, namespace, CONTROLLER, leaseOf),
     ownAbilities(session),
+    userOfPolicies(session),
+    whoAmI(session),
   ])
-  const user = deployment.ok && deployment.value ? accountIn(namespace) : await userOfPolicies(session)
+  const user = deployment.ok && deployment.value ? accountIn(namespace) : (policiesFor ?? accountIn(namespace))
   const [policies, lacks] = await Promise.all([
     policyFacts(session, user),
-    controllerLacks(session, { user, isEverywhere: deployment.ok && deployment.value?.isEverywhere === true, self: await whoAmI(session) }),
+    controllerLacks(session, { user, isEverywhere: deployment.ok && deployment.value?.isEverywhere === true, self }),
   ])
   return {
     ...about,
-    ...{ wantedCrds, crds: Object.fromEntries(crds), policies, own, controllerLacks: lacks, lease },
-    deployment: deployment.ok ? ok(deployment.value?.sight) : deployment,
+    ...{ wantedCrds, crds: Object.fromEntries(crds), policies, policiesFor, self, own, controllerLacks: lacks, lease, deployment },
   }
 }
 
@@ -89,11 +102,10 @@ const leaseOf = ({ spec }: KubeObject) => {
 
 const accountIn = (namespace: string): string => userOf({ name: CONTROLLER_ACCOUNT, namespace })
 
-/** Where somebody runs the controller himself, the policies tell as whom; where there are none, it is to be the ServiceAccount. */
-const userOfPolicies = async ({ api, namespace }: Session): Promise<string> => {
+/** Where somebody runs the controller himself, the policies tell as whom. */
+const userOfPolicies = async ({ api }: Session): Promise<string | undefined> => {
   const found = await api.get(POLICY_TYPES['ValidatingAdmissionPolicy']!, undefined, POLICY.status)
-  const named = found.ok ? /request\.userInfo\.username == '([^']+)'/.exec(JSON.stringify(found.value.spec))?.[1] : undefined
-  return named ?? accountIn(namespace)
+  return found.ok ? /request\.userInfo\.username == '([^']+)'/.exec(JSON.stringify(found.value.spec))?.[1] : undefined
 }
 
 const policyFacts = async ({ api, namespace, outside }: Session, user: string): Promise<InstallationSight['policies']> => {
@@ -103,10 +115,9 @@ const policyFacts = async ({ api, namespace, outside }: Session, user: string): 
   return gaps.ok ? ok({ gaps: gaps.value, controller: user }) : gaps
 }
 
-type Found = { readonly sight: DeploymentSight; readonly isEverywhere: boolean }
 type PodTemplate = { readonly containers?: readonly { readonly image?: string; readonly args?: readonly string[] }[] }
 
-const deploymentOf = async (session: Session): Promise<Result<Found | undefined>> => {
+const deploymentOf = async (session: Session): Promise<Result<DeploymentSight | undefined>> => {
   const { api, namespace } = session
   const found = await api.get(DEPLOYMENT, namespace, CONTROLLER)
   if (!found.ok) return found.fault.kind === 'notFound' ? ok(undefined) : found
@@ -114,13 +125,17 @@ const deploymentOf = async (session: Session): Promise<Result<Found | undefined>
     readonly replicas?: number
     readonly template?: { readonly spec?: PodTemplate }
   }
+  const { labels, annotations } = found.value.metadata
   const [container] = template?.spec?.containers ?? []
   const { availableReplicas = 0 } = (found.value.status ?? {}) as { readonly availableReplicas?: number }
   return ok({
-    sight: { replicas, available: availableReplicas, image: container?.image ?? '', pods: await podsOf(session) },
+    ...{ replicas, available: availableReplicas, image: container?.image ?? '', pods: await podsOf(session) },
     isEverywhere: container?.args?.includes('--namespace=') === true,
+    ...(labels?.[MANAGED_BY] === 'Helm' ? { release: annotations?.[RELEASE] ?? labels[INSTANCE] ?? CONTROLLER } : {}),
   })
 }
+
+const RELEASE = 'meta.helm.sh/release-name'
 
 const podsOf = async ({ api, namespace }: Session): Promise<Result<readonly PodSight[]>> => {
   const listed = await api.list(RESOURCE.pod, namespace)

@@ -1,5 +1,6 @@
 import { formatDuration } from '../../api/duration.ts'
 import { CONTROLLER } from '../../api/names.ts'
+import { installCommand } from './install-command.ts'
 import type { DeploymentSight, InstallationSight } from './installation-sight.ts'
 import { fine, type Finding, listed, type Look, seen, warning, wrong } from './look.ts'
 
@@ -16,13 +17,14 @@ export const deployment: Look<InstallationSight> = {
       return [
         wrong(`There is no Deployment ${CONTROLLER} in namespace ${sight.namespace}.`, {
           remedy: 'Install it, or run one yourself (ichor controller); -n chooses another namespace.',
-          command: `ichor install --image IMAGE -n ${sight.namespace}`,
+          command: installCommand(sight),
         }),
       ]
     }),
 }
 
-const running = ({ namespace, program }: InstallationSight, { replicas, available, image, pods }: DeploymentSight): readonly Finding[] => {
+const running = (sight: InstallationSight, { replicas, available, image, pods }: DeploymentSight): readonly Finding[] => {
+  const { namespace, program } = sight
   const see = { command: `kubectl -n ${namespace} describe pods -l app.kubernetes.io/name=ichor` }
   const scale = { command: `kubectl -n ${namespace} scale deployment ${CONTROLLER} --replicas 2` }
   if (replicas === 0) return [wrong('Its Deployment is scaled to nothing: no operation goes on.', scale)]
@@ -47,7 +49,7 @@ const running = ({ namespace, program }: InstallationSight, { replicas, availabl
     found.push(
       warning(`It is Ichor ${version}, this program is ${program}.`, {
         remedy: 'Bring the older of the two up to date.',
-        command: `ichor install --image IMAGE -n ${namespace}`,
+        command: installCommand(sight, 'IMAGE'),
       }),
     )
   return found.length > 0 ? found : [fine(`${available} of ${replicas} replicas, on ${listed(nodes)}; ${image}.`)]

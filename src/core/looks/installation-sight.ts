@@ -23,6 +23,10 @@ export type DeploymentSight = {
   readonly replicas: number
   readonly available: number
   readonly image: string
+  /** It looks after all namespaces. */
+  readonly isEverywhere: boolean
+  /** Of Helm, where that has installed it. */
+  readonly release?: string
   readonly pods: Result<readonly PodSight[]>
 }
 
@@ -45,6 +49,10 @@ export type InstallationSight = {
   readonly crds: Readonly<Record<string, Result<CrdFacts | undefined>>>
   /** What keeps the API server from enforcing who may start what, a sentence each, and for which controller the policies are. */
   readonly policies: Result<{ readonly gaps: readonly string[]; readonly controller: string }>
+  /** The controller for which the policies that are there were made, whether they are whole or not. */
+  readonly policiesFor: string | undefined
+  /** Whom the API server takes us for. */
+  readonly self: string
   readonly own: Result<readonly Ability[]>
   /** What the controller may not do that it has to. */
   readonly controllerLacks: Result<readonly string[]>

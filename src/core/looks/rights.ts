@@ -1,3 +1,4 @@
+import { installCommand } from './install-command.ts'
 import type { InstallationSight } from './installation-sight.ts'
 import { fine, listed, type Look, seen, warning, wrong } from './look.ts'
 
@@ -7,15 +8,16 @@ export const policies: Look<InstallationSight> = {
   look: sight =>
     seen('The admission policies', sight.policies, ({ gaps, controller }) =>
       gaps.length > 0
-        ? gaps.map(gap =>
-            wrong(`${gap}.`, {
-              remedy: 'Until it is mended, Ichor refuses what can take a cluster down.',
-              command: `ichor install -n ${sight.namespace}`,
-            }),
-          )
+        ? gaps.map((gap, index) => wrong(`${gap}.`, index === gaps.length - 1 ? whole(sight) : {}))
         : [fine(`They hold, for the controller ${controller}.`)],
     ),
 }
+
+/** The same for all of them. */
+const whole = (sight: InstallationSight) => ({
+  remedy: 'Until it is mended, Ichor refuses what can take a cluster down.',
+  command: installCommand(sight),
+})
 
 /** What we ourselves may do. Nobody has to have any right but to see. */
 export const ownRights: Look<InstallationSight> = {
@@ -38,14 +40,14 @@ export const ownRights: Look<InstallationSight> = {
 /** Whether the controller may do all that it does. */
 export const controllerRights: Look<InstallationSight> = {
   name: "controller's rights",
-  look: ({ controllerLacks, namespace }) =>
-    seen("The controller's rights", controllerLacks, lacks =>
+  look: sight =>
+    seen("The controller's rights", sight.controllerLacks, lacks =>
       lacks.length === 0
         ? [fine('It may do all that it does.')]
         : [
             wrong(`It may not ${listed(lacks.slice(0, 5))}${lacks.length > 5 ? ` and ${lacks.length - 5} things more` : ''}.`, {
               remedy: 'Its roles were changed, or are of another version.',
-              command: `ichor install -n ${namespace}`,
+              command: installCommand(sight),
             }),
           ],
     ),
