@@ -14,8 +14,11 @@ export type Act = {
   readonly what: string
   readonly machine: Machine
   readonly call: PortCall
-  /** When its client had last asked for something as it made the call, which may take a while to have its effect; -Infinity where it never did. */
-  readonly askedAt: (name: string, target?: string) => number
+  /**
+   * When its client had last asked for something, of any of these targets where some are named, as it made the call, which may take a while to have its
+   * effect; -Infinity where it never did.
+   */
+  readonly askedAt: (name: string, ...targets: readonly string[]) => number
 }
 
 /** A write of an operation: as it was, and as it is. Undefined where it did not or does not exist. */
@@ -108,7 +111,8 @@ export const watchScene = (stage: Stage): Scene => {
   /** As it is now, whatever is asked later. */
   const askedBy = (client: string): Act['askedAt'] => {
     const before = new Map([...(asked.get(client) ?? [])].map(([name, targets]) => [name, new Map(targets)]))
-    return (name, target = ANY) => before.get(name)?.get(target) ?? Number.NEGATIVE_INFINITY
+    return (name, ...targets) =>
+      Math.max(...(targets.length === 0 ? [ANY] : targets).map(target => before.get(name)?.get(target) ?? Number.NEGATIVE_INFINITY))
   }
   let terms = 0
   let editedAt = Number.NEGATIVE_INFINITY

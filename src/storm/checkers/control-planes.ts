@@ -74,7 +74,7 @@ export const othersServe: Checker = {
       for (const other of controlPlanesOf(scene)) {
         const gone = since.get(other)
         // What went away after the look could not be known.
-        if (other === machine || gone === undefined || gone >= askedAt('etcd', other.addresses[0])) continue
+        if (other === machine || gone === undefined || gone >= askedAt('etcd', ...other.addresses)) continue
         object(`${what} on ${machine.name} while ${other.name} was away for ${scene.now() - gone} ms`)
       }
     })
@@ -88,7 +88,7 @@ export const gateIsFresh: Checker = {
     scene.onAct(({ what, machine, call, askedAt }) => {
       if (machine.role !== 'controlplane' || !GATED.has(what)) return
       for (const other of controlPlanesOf(scene)) {
-        const age = call.at - askedAt('etcd', other.addresses[0])
+        const age = call.at - askedAt('etcd', ...other.addresses)
         if (age > FRESH_MS) object(`${what} on ${machine.name}, and etcd of ${other.name} was looked at ${age} ms ago`)
       }
     }),
