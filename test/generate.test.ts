@@ -135,7 +135,12 @@ describe('pages of resources', () => {
     expect(page).toContain('- `spec.talos` must be set exactly when spec.kind is talos.')
     expect(page).toMatch(/- `spec\.clusterRef`, `spec\.kind`, .*`spec\.talos` cannot be changed after creation\./)
     expect(page).toContain('- `spec.override`, `spec.cancelled` can only be turned on.')
-    expect(rowOf(page, 'Done')).toEqual(['Done', 'always', '`.status.progress.summary`', 'Machines done of all, in which stage of how many.'])
+    expect(rowOf(page, 'Done')).toEqual([
+      'Done',
+      'always',
+      '`.status.progress.summary`',
+      'Machines done of all, in which stage of how many.',
+    ])
     expect(rowOf(page, 'Lock')?.[1]).toBe('with `-o wide`')
   })
 })
