@@ -17,6 +17,14 @@ export type Api = {
     change: object,
     options?: { readonly subresource?: 'status' },
   ) => Promise<ApiResult<KubeObject>>
+  /** The whole object as it is given, in place of the one of that `metadata.resourceVersion`. */
+  readonly replace: (
+    type: Resource,
+    namespace: string | undefined,
+    name: string,
+    object: object,
+    options?: { readonly dryRun?: boolean },
+  ) => Promise<ApiResult<KubeObject>>
   readonly delete: (type: Resource, namespace: string | undefined, name: string) => Promise<ApiResult<void>>
   /** Server-side apply by field manager `ichor`. */
   readonly apply: (

@@ -54,6 +54,8 @@ export const connect = async (choice: ConnectionChoice, userAgent: string): Prom
       read(await client.patch(type, { namespace, name, ...options }, change as RawObject)),
     apply: async (type, namespace, name, object, options) =>
       read(await client.patch(type, { namespace, name }, object as RawObject, { ...options, type: 'apply', force: true })),
+    replace: async (type, namespace, name, object, options) =>
+      read(await client.replace(type, { namespace, name }, object as RawObject, options)),
     delete: async (type, namespace, name) => {
       const result = await client.delete(type, { namespace, name })
       return result.ok ? { ok: true, value: undefined } : result

@@ -183,6 +183,14 @@ export const bench = (kinds: readonly KindBlock[] = [testKind]): Bench => {
       self.writes.push(`apply ${type.plural} ${name}`)
       return { ok: true, value: store(type.plural, namespace, object as KubeObject) }
     }),
+    replace: wrap(
+      'update',
+      (type, namespace: string | undefined, name: string, object: object, options?: { readonly dryRun?: boolean }) => {
+        if (options?.dryRun) return { ok: true, value: object as KubeObject }
+        self.writes.push(`replace ${type.plural} ${name}`)
+        return { ok: true, value: store(type.plural, namespace, object as KubeObject) }
+      },
+    ),
     delete: wrap('delete', (type, namespace: string | undefined, name: string): ApiResult<void> => {
       if (!objects.delete(key(type.plural, namespace, name))) return absent(type, name)
       self.writes.push(`delete ${type.plural} ${name}`)

@@ -1,10 +1,10 @@
 import { type Command, InvalidArgumentError, Option } from 'commander'
-import type { Resource } from '../../../adapters/kube/resource.ts'
 import { INSTANCE, isOurs, MANAGED_BY, typeOf } from '../../../install/installation.ts'
 import { talosAccessPatch } from '../../../install/talos-access-patch.ts'
 import type { KubeObject } from '../api.ts'
-import { CRD, DEPLOYMENT, MACHINE, NAMESPACE, qualifiedName, TALOS_ACCOUNT } from '../resource-types.ts'
+import { CRD, DEPLOYMENT, NAMESPACE } from '../resource-types.ts'
 import type { Wanted } from '../install-objects.ts'
+import { type Found, type Judged, lookAt, mustBeTaken, nameOf, tell, write, type Writing } from '../install-writes.ts'
 import type { GlobalOptions, Outside, Session } from '../session.ts'
 import { defaultNamespace, must, openSession, whoAmI } from '../session.ts'
 import { Stop } from '../stop.ts'
@@ -108,11 +108,8 @@ const wanted = (options: Options, namespace: string, whoAmI: () => string): Want
   }
 }
 
-/** What is there under the name of an object that we want to write. */
-type Found = { readonly wanted: KubeObject; readonly type: Resource; readonly now: KubeObject | undefined }
-
 const installAll = async (session: Session, options: Options): Promise<void> => {
-  const { terminal, outside, namespace } = session
+  const { outside, namespace } = session
   const me = options.controller ? '' : await whoAmI(session)
   const asked = wanted(options, namespace, () => me)
   const timeoutMs = timeoutOf(options.timeout)!
@@ -120,23 +117,21 @@ const installAll = async (session: Session, options: Options): Promise<void> => 
   const types = await outside.crds()
   const rest = (await outside.installed(asked)).map(object => ({ type: typeOf(object as never), object }))
   const space = { type: NAMESPACE, object: namespaceObject(namespace) }
-  const all = [space, ...types.map(object => ({ type: CRD, object })), ...rest]
-  const { found, unseen } = await lookAt(session, all)
+  const { found, unseen } = await lookAt(session, [space, ...types.map(ofType), ...rest])
   // Who may not look may not write either, mostly: both are told at once.
-  if (unseen.length > 0) await mustBeTaken(session, all, unseen)
+  if (unseen.length > 0) await mustBeTaken(session, found, unseen)
   mustBeOurs(session, found)
   const isNew = found.some(({ type, now }) => type === NAMESPACE && !now)
   const moves = await plannedMoves(session, types)
-  await mustBeTaken(session, [...(isNew ? [space] : []), ...judgedNow(types, moves), ...rest])
-  if (options.dryRun) {
-    tellMoves(session, moves)
-    for (const { type, wanted, now } of found.filter(({ type }) => type !== NAMESPACE && type !== CRD))
-      terminal.out(`${nameOf(type, wanted)} ${now ? 'would be brought up to date' : 'would be created'}`)
-    return terminal.out('Nothing was written.')
-  }
-  if (isNew) await write(session, NAMESPACE, space.object)
-  await installCrds(session, {})
-  for (const { type, object } of rest) await write(session, type, object)
+  const judged = await judgeNow(
+    session,
+    found.filter(({ type }) => type !== NAMESPACE || isNew),
+    moves,
+  )
+  if (options.dryRun) return tellAll(session, judged, moves)
+  if (isNew) await write(session, space)
+  await writeTypes(session, types, moves)
+  for (const one of rest) await write(session, one)
   if (options.wait && options.controller) await available(session, timeoutMs)
 }
 
@@ -151,27 +146,6 @@ const mustHavePolicies = async (session: Session, { policies }: Wanted): Promise
     )
 }
 
-type Writing = { readonly type: Resource; readonly object: KubeObject }
-
-/** What is there, and what the API server does not let us see. */
-const lookAt = async (
-  session: Session,
-  all: readonly Writing[],
-): Promise<{ readonly found: readonly Found[]; readonly unseen: readonly Refusal[] }> => {
-  const unseen: Refusal[] = []
-  const found = await Promise.all(
-    all.map(async ({ type, object }): Promise<Found> => {
-      const { name, namespace } = object.metadata
-      const now = await session.api.get(type, namespace, name)
-      if (!now.ok && now.fault.kind === 'forbidden') unseen.push([nameOf(type, object), now.fault.sentence ?? now.fault.message])
-      else if (!now.ok && now.fault.kind !== 'notFound' && now.fault.kind !== 'unsupported')
-        must(session, now, `look whether ${nameOf(type, object)} exists`)
-      return { wanted: object, type, now: now.ok ? now.value : undefined }
-    }),
-  )
-  return { found, unseen }
-}
-
 /** Nothing that somebody else wrote is written over: not a namesake, not a Helm release, not an installation in another namespace. */
 const mustBeOurs = ({ namespace, outside }: Session, found: readonly Found[]): void => {
   // Of a namespace and of types it is not asked whose they are: they may be there before, and stay.
@@ -181,7 +155,7 @@ const mustBeOurs = ({ namespace, outside }: Session, found: readonly Found[]): v
     throw new Stop(
       'refused',
       'objects of these names exist and are not of Ichor; nothing was installed',
-      foreign.map(({ type, wanted }) => nameOf(type, wanted)),
+      foreign.map(({ type, object }) => nameOf(type, object)),
     )
   const labels = whose.flatMap(({ now }) => (now?.metadata.labels ? [now] : []))
   const byHelm = labels.find(now => now.metadata.labels?.[MANAGED_BY] === 'Helm')?.metadata
@@ -202,95 +176,42 @@ const mustBeOurs = ({ namespace, outside }: Session, found: readonly Found[]): v
     )
 }
 
-/** The name of an object, and why it is not taken. */
-type Refusal = readonly [name: string, why: string]
-
-/** Everything is judged by the API server before anything is written: rights, and the objects themselves. All that it says is told at once. */
-const mustBeTaken = async (session: Session, all: readonly Writing[], unseen: readonly Refusal[] = []): Promise<void> => {
-  const { api } = session
-  const said = await Promise.all(
-    all.map(async ({ type, object }): Promise<Refusal | undefined> => {
-      const { name, namespace: place } = object.metadata
-      const judged = await api.apply(type, place, name, object, { dryRun: true })
-      if (judged.ok) return undefined
-      const hasNoTalos = judged.fault.kind === 'unsupported' && type.group === TALOS_ACCOUNT.group
-      // What lies in a namespace, or is of a type, that is only about to be written cannot be judged yet.
-      if (!hasNoTalos && (judged.fault.kind === 'notFound' || judged.fault.kind === 'unsupported')) return undefined
-      return [nameOf(type, object), hasNoTalos ? NO_TALOS_ACCESS : (judged.fault.sentence ?? judged.fault.message)]
-    }),
-  )
-  const refused = new Map([...unseen, ...said.filter(sentence => sentence !== undefined)])
-  if (refused.size > 0)
-    throw new Stop('refused', 'the API server does not take this; nothing was installed', [
-      ...[...refused].map(([name, why]) => `${name}: ${why}`),
-      ...([...refused.values()].includes(NO_TALOS_ACCESS) ? await howTalosIsTold(session) : []),
-    ])
-}
-
-const NO_TALOS_ACCESS = 'this cluster has no Talos API access: its control planes have to allow it'
-
-/** The patch, and the ways to bring it to the control planes: by an operation where Ichor knows them already. */
-const howTalosIsTold = async ({ api, namespace, outside }: Session): Promise<readonly string[]> => {
-  const machines = await api.list(MACHINE)
-  const specs = (machines.ok ? machines.value : []).map(({ metadata, spec }) => ({
-    ...metadata,
-    ...(spec as { readonly clusterRef: { readonly name: string }; readonly role: string }),
-  }))
-  const first = specs.find(({ role }) => role === 'controlplane')
-  const known = specs.filter(
-    one => one.role === 'controlplane' && one.clusterRef.name === first?.clusterRef.name && one.namespace === first.namespace,
-  )
-  return [
-    'This has to be in their machine configuration; it takes no reboot:',
-    ...talosAccessPatch(namespace)
-      .trimEnd()
-      .split('\n')
-      .map(line => `  ${line}`),
-    `${outside.calledAs} install --talos-patch -n ${namespace} > talos-access.yaml writes it into a file.`,
-    'For each of them: talosctl patch mc -n ADDRESS -p @talos-access.yaml',
-    ...(first
-      ? [
-          `Or all of cluster ${first.clusterRef.name}: ${outside.calledAs} config rollout -f talos-access.yaml --cluster ${first.clusterRef.name} --machines ${known.map(({ name }) => name).join(',')} -n ${first.namespace} --wait`,
-        ]
-      : []),
-  ]
-}
-
 const namespaceObject = (name: string): KubeObject => ({ apiVersion: 'v1', kind: 'Namespace', metadata: { name } })
 
-const nameOf = (type: Resource, { metadata: { name, namespace } }: KubeObject): string =>
-  `${qualifiedName(type, name)}${namespace ? ` in ${namespace}` : ''}`
-
-const write = async (session: Session, type: Resource, object: KubeObject): Promise<void> => {
-  const { name, namespace } = object.metadata
-  const before = await session.api.get(type, namespace, name)
-  const after = must(session, await session.api.apply(type, namespace, name, object), `install ${nameOf(type, object)}`)
-  const isSame = before.ok && before.value.metadata.resourceVersion === after.metadata.resourceVersion
-  session.terminal.out(`${nameOf(type, object)} ${!before.ok ? 'created' : isSame ? 'unchanged' : 'updated'}`)
+const installCrds = async (session: Session, { dryRun }: Pick<Options, 'dryRun'>): Promise<void> => {
+  const types = await session.outside.crds()
+  const moves = await plannedMoves(session, types)
+  if (!dryRun) return writeTypes(session, types, moves)
+  const { found, unseen } = await lookAt(session, types.map(ofType))
+  if (unseen.length > 0) await mustBeTaken(session, found, unseen)
+  return tellAll(session, await judgeNow(session, found, moves), moves)
 }
 
-const installCrds = async (session: Session, { dryRun }: Pick<Options, 'dryRun'>): Promise<void> => {
-  const crds = await session.outside.crds()
-  const moves = await plannedMoves(session, crds)
-  if (dryRun) {
-    await mustBeTaken(session, judgedNow(crds, moves))
-    return tellMoves(session, moves)
-  }
+const ofType = (object: KubeObject): Writing => ({ type: CRD, object })
+
+const writeTypes = async (session: Session, types: readonly KubeObject[], moves: readonly Move[]): Promise<void> => {
   for (const { isFirst, wanted } of moves) if (isFirst) await bringUpStored(session, wanted.metadata.name)
-  for (const crd of crds) await write(session, CRD, crd)
-  await Promise.all(crds.map(crd => established(session, crd.metadata.name)))
-  for (const crd of crds) await bringUpStored(session, crd.metadata.name)
+  for (const type of types) await write(session, ofType(type))
+  await Promise.all(types.map(type => established(session, type.metadata.name)))
+  for (const type of types) await bringUpStored(session, type.metadata.name)
 }
 
 /** The API server takes a CRD without a version that it lists as stored only when that is no longer listed. */
-const judgedNow = (crds: readonly KubeObject[], moves: readonly Move[]): readonly Writing[] =>
-  crds
-    .filter(crd => moves.every(({ isFirst, wanted }) => !isFirst || wanted.metadata.name !== crd.metadata.name))
-    .map(object => ({ type: CRD, object }))
+const judgeNow = async (session: Session, found: readonly Found[], moves: readonly Move[]): Promise<readonly Judged[]> => {
+  const later = new Set(moves.flatMap(({ isFirst, wanted }) => (isFirst ? [wanted.metadata.name] : [])))
+  const isLater = ({ type, object }: Found): boolean => type === CRD && later.has(object.metadata.name)
+  const judged = await mustBeTaken(
+    session,
+    found.filter(one => !isLater(one)),
+  )
+  return [...found.filter(isLater).map(one => ({ ...one, after: undefined })), ...judged]
+}
 
-const tellMoves = ({ terminal }: Session, moves: readonly Move[]): void => {
+const tellAll = (session: Session, judged: readonly Judged[], moves: readonly Move[]): void => {
   for (const { wanted, from, to } of moves)
-    terminal.out(`${wanted.metadata.name}: objects stored as ${from.join(', ')} would be rewritten as ${to}`)
+    session.terminal.out(`${wanted.metadata.name}: objects stored as ${from.join(', ')} would be rewritten as ${to}`)
+  for (const one of judged) tell(session, one)
+  session.terminal.out('Nothing was written.')
 }
 
 /** When the API server serves it: a type that is only written down answers 404. */

@@ -2,7 +2,8 @@ import type { Command } from 'commander'
 import type { Resource } from '../../../adapters/kube/resource.ts'
 import { INSTANCE, MANAGED_BY, typeOf } from '../../../install/installation.ts'
 import type { KubeObject } from '../api.ts'
-import { CLUSTER, CRD, OPERATION, qualifiedName, TALOS_ACCOUNT } from '../resource-types.ts'
+import { nameOf } from '../install-writes.ts'
+import { CLUSTER, CRD, OPERATION, TALOS_ACCOUNT } from '../resource-types.ts'
 import type { Session } from '../session.ts'
 import { confirm, confirmName, must } from '../session.ts'
 import { named, Stop } from '../stop.ts'
@@ -93,6 +94,3 @@ const mustBeAtRest = async (session: Session, everywhere: boolean): Promise<void
       [`Let them end, or stop them: ${outside.calledAs} operation cancel NAME -n ${open[0]?.metadata.namespace ?? namespace}`],
     )
 }
-
-const nameOf = (type: Resource, { metadata: { name, namespace } }: KubeObject): string =>
-  `${qualifiedName(type, name)}${namespace ? ` in ${namespace}` : ''}`
