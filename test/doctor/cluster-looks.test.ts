@@ -50,7 +50,7 @@ const TROUBLES: readonly Trouble[] = [
     look: 'talosconfig',
     wrong: ({ world }) => writeTalosconfig(world, { namespace: NAMESPACE }, { role: 'os:reader' }),
     finds: /^error: Its certificate has the role os:reader; Ichor needs os:admin\.$/,
-    says: /Secret ichor-system\/talosconfig, key talosconfig.*talosctl config new --roles os:admin FILE/,
+    says: /Secret ichor-system\/talosconfig, key talosconfig.*talosctl --talosconfig ADMIN config new --roles os:admin FILE/,
     also: ['endpoints', 'clocks', 'versions', 'machines', 'nodes', 'etcd', 'controller'],
     mend: ({ world }) => writeTalosconfig(world, { namespace: NAMESPACE }),
   },

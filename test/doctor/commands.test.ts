@@ -2,9 +2,10 @@
 import { describe, expect, it } from 'vitest'
 import { createTalosCa, createTalosClient, validFor } from '../../src/adapters/pki/talos-pki.ts'
 import { writeTalosconfig } from '../../src/adapters/talos/talosconfig.ts'
-import { type Bench, bench, bootTime, putCluster } from '../../src/app/cli/test-bench.ts'
+import { type Bench, bench, bootTime, putCluster, putOperation } from '../../src/app/cli/test-bench.ts'
 import { examineStranger } from '../../src/engine/examine.ts'
 import type { ClusterSight } from '../../src/core/looks/cluster-sight.ts'
+import type { Lease } from '../../src/ports/home.ts'
 import { openPorts } from '../../src/world/ports/open.ts'
 import { RESOURCE } from '../../src/world/objects.ts'
 import { type Clinic, openClinic } from './clinic.ts'
@@ -56,7 +57,7 @@ describe('ichor cluster add', () => {
     expect(world.err.slice(0, 3)).toEqual([
       "endpoints: Endpoint 10.5.0.2 (10.5.0.99) is a virtual address: it goes from one control plane to another, and is nobody's while etcd has no quorum.",
       "  Name the control planes' own addresses in the talosconfig.",
-      '  $ talosctl config endpoint 10.5.0.2 10.5.0.3 10.5.0.4',
+      '  $ talosctl config endpoint 10.5.0.2 10.5.0.3 10.5.0.4 --talosconfig talos',
     ])
   })
 
@@ -155,5 +156,75 @@ describe('ichor doctor on clusters', () => {
     expect(await world.run('doctor', ...argv)).toBe(code)
     expect(world.err[0]).toContain(said)
     expect(world.out).toEqual([])
+  })
+})
+
+describe('what is told to be typed next', () => {
+  const GIVEN = ['--kubeconfig', 'vw.kc', '--context', 'my home', '-n', 'ichor-system']
+  const ADDED = "--kubeconfig vw.kc --context 'my home'"
+  const time = new Date(bootTime).toISOString()
+  const FOREIGN_LOCK: Lease = {
+    ...{ namespace: 'ichor-system', name: 'ichor-home', uid: '', resourceVersion: '', holder: 'somebody', durationSeconds: 0 },
+    ...{ acquireTime: time, renewTime: time, transitions: 0, annotations: {} },
+  }
+  const lines = (world: Bench): string => [...world.out, ...world.err].join('\n')
+
+  it('is about the cluster that was chosen here, in the report and in its document', async () => {
+    const [world, clinic] = [bench(), await openClinic()]
+    putCluster(world, 'home')
+    world.sights.set('home', { ...(await clinic.sight()), lock: { ok: true, value: FOREIGN_LOCK } })
+    await world.run('doctor', ...GIVEN)
+    expect(world.out.map(line => line.trim())).toContain(`$ ichor lock release home --force -n ichor-system ${ADDED}`)
+    world.out.length = 0
+    await world.run('doctor', ...GIVEN, '-o', 'json')
+    const commands = (JSON.parse(world.out.join('\n')) as { findings: { command?: string }[] }).findings.flatMap(
+      ({ command }) => command ?? [],
+    )
+    expect(commands.length).toBeGreaterThan(3)
+    for (const command of commands.filter(one => /^(ichor|kubectl|helm) /.test(one))) expect(command.endsWith(ADDED), command).toBe(true)
+  })
+
+  it('of talosctl is about the talosconfig that was given', async () => {
+    const clinic = await openClinic()
+    const world = bench()
+    world.files.set('talos', TALOSCONFIG)
+    clinic.endpoints = ['10.5.0.2']
+    const sight = await clinic.sight()
+    world.sights.set('CLUSTER', { ...sight, isRegistered: false })
+    await world.run('doctor', '--talosconfig', 'talos', '--talos-context', 'home')
+    expect(world.out.map(line => line.trim())).toContain(
+      '$ talosctl config endpoint 10.5.0.2 10.5.0.3 10.5.0.4 --talosconfig talos --context home',
+    )
+  })
+
+  it.each<[string, (world: Bench) => void, readonly string[], string]>([
+    [
+      'a glance at an operation',
+      world => putOperation(world, 'up'),
+      ['operation', 'get', 'up'],
+      'ichor operation cancel up -n ichor-system',
+    ],
+    [
+      'a glance at an operation, for kubectl',
+      world => putOperation(world, 'up'),
+      ['operation', 'get', 'up'],
+      'kubectl get talosoperation up -n ichor-system --watch',
+    ],
+    ['a pause', world => putOperation(world, 'up'), ['operation', 'pause', 'up'], 'ichor operation resume up -n ichor-system'],
+    ['a cancel', world => putOperation(world, 'up'), ['operation', 'cancel', 'up', '--yes'], 'ichor operation watch up -n ichor-system'],
+    ['an upgrade of no cluster', () => {}, ['upgrade', 'talos', 'v1.13.9'], 'ichor cluster add NAME --talosconfig FILE -n ichor-system'],
+    ['a name of something else', world => putCluster(world, 'up'), ['operation', 'get', 'up'], 'ichor cluster get up -n ichor-system'],
+    [
+      'types that are missing',
+      world => world.faults.set('* talosoperations', { kind: 'notFound', message: 'not found' }),
+      ['operation', 'get', 'up'],
+      'ichor install --no-controller -n ichor-system',
+    ],
+    ['the version', () => {}, ['version'], 'ichor install --no-controller -n ichor-system'],
+  ])('after %s carries on what was given', async (_, arrange, argv, command) => {
+    const world = bench()
+    arrange(world)
+    await world.run(...argv, ...GIVEN)
+    expect(lines(world)).toContain(`${command} ${ADDED}`)
   })
 })

@@ -385,7 +385,7 @@ describe('ichor doctor on an installation', () => {
       Clusters
         ✓ cluster  There is none in namespace ichor-system.
                    Add one, or choose another namespace with -n.
-                   $ ichor cluster add NAME --talosconfig FILE
+                   $ ichor cluster add NAME --talosconfig FILE -n ichor-system
 
       Nothing is wrong."
     `)

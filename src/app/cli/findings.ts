@@ -1,21 +1,20 @@
 import type { Finding, Looked, Severity } from '../../core/looks/look.ts'
 import type { Colors } from './terminal.ts'
+import { type Given, typed } from './typed.ts'
 
 /** Findings of those sorts as plain lines, each with what to do about it below. */
-export const findingLines = (looked: readonly Looked[], severities: readonly Severity[], calledAs: string): string[] =>
+export const findingLines = (looked: readonly Looked[], severities: readonly Severity[], calledAs: string, given: Given): string[] =>
   looked.flatMap(({ look, findings }) =>
     findings
       .filter(({ severity }) => severities.includes(severity))
-      .flatMap(finding => [`${look}: ${finding.message}`, ...cureLines(finding, calledAs).map(line => `  ${line}`)]),
+      .flatMap(finding => [`${look}: ${finding.message}`, ...cureLines(finding, calledAs, given).map(line => `  ${line}`)]),
   )
 
 /** What to do, and the line to type. */
-const cureLines = ({ remedy, command }: Finding, calledAs: string): string[] => [
+const cureLines = ({ remedy, command }: Finding, calledAs: string, given: Given): string[] => [
   ...(remedy === undefined ? [] : [remedy]),
-  ...(command === undefined ? [] : [`$ ${typed(command, calledAs)}`]),
+  ...(command === undefined ? [] : [`$ ${typed(command, calledAs, given)}`]),
 ]
-
-export const typed = (command: string, calledAs: string): string => command.replace(/^ichor /, `${calledAs} `)
 
 /** Told apart without colour, too. */
 const MARKS: Readonly<Record<Severity, string>> = { ok: '✓', warning: '!', error: '✗', unknown: '?' }
@@ -24,7 +23,7 @@ const paint = (severity: Severity, { green, yellow, red, dim }: Colors): ((text:
   ({ ok: green, warning: yellow, error: red, unknown: dim })[severity]
 
 /** A report: every look with its findings, the names in a column. */
-export const reportLines = (looked: readonly Looked[], colors: Colors, calledAs: string): string[] => {
+export const reportLines = (looked: readonly Looked[], colors: Colors, calledAs: string, given: Given): string[] => {
   const told = looked.filter(({ findings }) => findings.length > 0)
   const width = Math.max(0, ...told.map(({ look }) => look.length))
   return told.flatMap(({ look, findings }) =>
@@ -33,7 +32,7 @@ export const reportLines = (looked: readonly Looked[], colors: Colors, calledAs:
       const mark = paint(severity, colors)(MARKS[severity])
       return [
         `  ${mark} ${(index === 0 ? look : '').padEnd(width)}  ${message}`,
-        ...cureLines(finding, calledAs).map(line => `    ${' '.repeat(width)}  ${line}`),
+        ...cureLines(finding, calledAs, given).map(line => `    ${' '.repeat(width)}  ${line}`),
       ]
     }),
   )

@@ -3,6 +3,7 @@ import type { Exit } from './exit-codes.ts'
 import { type LogLine, operationLog, tellTheSame } from './operation-log.ts'
 import { EVENT, OPERATION } from './resource-types.ts'
 import { mustGet, operationOf, type Session } from './session.ts'
+import { nextCommand } from './typed.ts'
 import { exitOf } from './watch-operation.ts'
 
 /** How often Events are looked for while an operation changes. */
@@ -18,7 +19,7 @@ export const showLog = async (session: Session, name: string): Promise<void> => 
 
 /** The same, and what happens from then on, until nothing more happens by itself. Ctrl-C stops following, never the operation. */
 export const followLog = async (session: Session, name: string): Promise<Exit> => {
-  const { api, terminal, namespace, outside } = session
+  const { api, terminal, namespace } = session
   const { uid } = operationOf(await mustGet(session, OPERATION, name)).metadata
   const write = writer(session)
   return new Promise((resolve, reject) => {
@@ -44,7 +45,7 @@ export const followLog = async (session: Session, name: string): Promise<Exit> =
     stops.push(
       terminal.onInterrupt(() =>
         leave('interrupted', [
-          `Stopped following. The operation goes on; look again with: ${outside.calledAs} operation logs ${name} -n ${namespace} -f`,
+          `Stopped following. The operation goes on; look again with: ${nextCommand(session, `operation logs ${name} -n ${namespace} -f`)}`,
         ]),
       ),
       terminal.every(LOOK_MS, lookSoon),

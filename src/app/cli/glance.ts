@@ -8,13 +8,15 @@ import { phaseColor } from './output.ts'
 import type { Session } from './session.ts'
 import { alignedLines, clipped, wrapped } from './table.ts'
 import type { Colors } from './terminal.ts'
+import { typed } from './typed.ts'
 
 /** An operation at a glance, as lines. `isLive`: it is watched on a terminal, and has to fit there; else its last decisions are listed, too. */
 export const glanceLines = (
-  { terminal, outside: { calledAs } }: Pick<Session, 'terminal' | 'outside'>,
+  session: Pick<Session, 'terminal' | 'outside' | 'choice'>,
   operation: TalosOperation,
   isLive = false,
 ): string[] => {
+  const { terminal } = session
   const { colors } = terminal
   const now = terminal.now()
   const summary = summarize(operation, now)
@@ -44,7 +46,7 @@ export const glanceLines = (
   if (machines.length > 0) lines.push('', ...machineLines(operation, now, { colors, short }))
   if (!isLive && (operation.status.history?.length ?? 0) > 0) lines.push('', ...historyLines(operation, now, short))
   const commands = summary.commands.filter(({ purpose }) => !isLive || purpose !== 'watch it')
-  if (commands.length > 0) lines.push('', ...commandLines(commands, calledAs))
+  if (commands.length > 0) lines.push('', ...commandLines(commands, session))
   return withoutDoubleBlanks(lines)
 }
 
@@ -179,11 +181,12 @@ const historyLines = ({ status }: TalosOperation, now: number, short: (text: str
   ...(status.history ?? []).map(({ at, message }) => `  ${clockTime(at, now)}  ${short(message)}`),
 ]
 
-const commandLines = (commands: Summary['commands'], calledAs: string): string[] => {
+const commandLines = (commands: Summary['commands'], { outside, choice }: Pick<Session, 'outside' | 'choice'>): string[] => {
+  const asTyped = (command: string) => typed(command, outside.calledAs, choice)
   const kubectl = 'or, with kubectl'
   const width = Math.max(kubectl.length, ...commands.map(({ purpose }) => purpose.length))
-  const lines = commands.map(({ purpose, ichor }) => `  ${`${purpose}:`.padEnd(width + 2)}${calledAs}${ichor.slice('ichor'.length)}`)
-  return ['What you can do', ...lines, `  ${`${kubectl}:`.padEnd(width + 2)}${commands[0]?.kubectl}`]
+  const lines = commands.map(({ purpose, ichor }) => `  ${`${purpose}:`.padEnd(width + 2)}${asTyped(ichor)}`)
+  return ['What you can do', ...lines, `  ${`${kubectl}:`.padEnd(width + 2)}${asTyped(commands[0]?.kubectl ?? '')}`]
 }
 
 const withoutDoubleBlanks = (lines: readonly string[]): string[] => {

@@ -6,9 +6,10 @@ import type { Shell } from './commands/command.ts'
 import type { Exit } from './exit-codes.ts'
 import { EXIT } from './exit-codes.ts'
 import { program } from './program.ts'
-import type { Outside } from './session.ts'
-import { Stop } from './stop.ts'
+import { choiceOf, type GlobalOptions, type Outside } from './session.ts'
+import { type Hint, Stop } from './stop.ts'
 import type { Terminal } from './terminal.ts'
+import { typed } from './typed.ts'
 
 /** Runs a command line (without node and script) and answers its exit code. Everything that goes wrong ends here as one line. */
 export const runCli = async (argv: readonly string[], outside: Outside, start: (shell: Shell) => readonly Command[]): Promise<number> => {
@@ -36,7 +37,13 @@ export const runCli = async (argv: readonly string[], outside: Outside, start: (
     await root.parseAsync([...argv], { from: 'user' })
     return EXIT[exit].code
   } catch (error) {
-    if (error instanceof Stop) return failed(error.exit, error.message, error.hints)
+    if (error instanceof Stop) {
+      const given = root.opts<GlobalOptions>()
+      const where = given.namespace ? ` -n ${given.namespace}` : ''
+      const told = (hint: Hint): string =>
+        typeof hint === 'string' ? hint : `${hint.before} ${typed(`${hint.command}${where}`, calledAs, choiceOf(given))}`
+      return failed(error.exit, error.message, error.hints.map(told))
+    }
     if (error instanceof CommanderError) {
       // Help that was asked for is no error; help instead of a command is.
       if (error.exitCode === 0) return EXIT.ok.code

@@ -30,7 +30,7 @@ describe('trouble with the API server', () => {
     expect(await world.run('operation', 'get', 'x')).toBe(1)
     expect(world.err).toEqual([
       "error: Ichor's resource types are not installed on https://10.0.0.1:6443",
-      '  Install them with: ichor install --crds-only',
+      '  docs/install.md tells how to install Ichor; for a controller that you run yourself: ichor install --no-controller',
     ])
   })
 })
@@ -400,7 +400,7 @@ describe('version', () => {
     expect(world.out).toEqual([
       'Client      0.1.0',
       'Kubernetes  v1.36.2',
-      'CRDs        not installed (ichor install --crds-only)',
+      'CRDs        not installed (ichor install --no-controller -n ichor-system)',
       'Controller  not found (no Deployment ichor-controller in namespace ichor-system)',
     ])
     world.out.length = 0

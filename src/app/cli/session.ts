@@ -13,6 +13,7 @@ import type { Wanted } from './install-objects.ts'
 import { bareName, CLUSTER, MACHINE, OPERATION, SELF_REVIEW } from './resource-types.ts'
 import { crdsMissing, faultStop, named, Stop } from './stop.ts'
 import type { Terminal } from './terminal.ts'
+import { nextCommand } from './typed.ts'
 
 /** What the program needs from outside. Everything that is slow to load comes by a function. */
 export type Outside = {
@@ -116,7 +117,7 @@ export const notThere = async (session: Session, type: Resource, name: string): 
   for (const [index, other] of others.entries())
     if (asOther[index]?.ok)
       hints.push(
-        `There is ${other === OPERATION ? 'an' : 'a'} ${wordFor(other)} of that name: ${session.outside.calledAs} ${wordFor(other)} get ${bare ?? name}`,
+        `There is ${other === OPERATION ? 'an' : 'a'} ${wordFor(other)} of that name: ${nextCommand(session, `${wordFor(other)} get ${bare ?? name} -n ${namespace}`)}`,
       )
   if (here.ok) hints.push(whichThereAre(here.value, word, name))
   return new Stop('error', `there is no ${word} "${name}" in namespace ${namespace}`, hints)

@@ -1,13 +1,15 @@
 import type { ApiFault, Cause } from '../../adapters/kube/classify.ts'
 import type { Exit } from './exit-codes.ts'
 
+/** More that is said below: what there is, or what would be right; where that is a command, it is told as it is typed here, with the namespace that was given. */
+export type Hint = string | { readonly before: string; readonly command: string }
+
 /** Ends the command with a line for the person who typed it. Caught once, in main. */
 export class Stop extends Error {
   readonly exit: Exit
-  /** More lines below the first: what there is, or what would be right. */
-  readonly hints: readonly string[]
+  readonly hints: readonly Hint[]
 
-  constructor(exit: Exit, message: string, hints: readonly string[] = []) {
+  constructor(exit: Exit, message: string, hints: readonly Hint[] = []) {
     super(message)
     this.exit = exit
     this.hints = hints
@@ -45,7 +47,12 @@ export const faultStop = (fault: ApiFault, tried: string, server: string): Stop 
 }
 
 export const crdsMissing = (server: string): Stop =>
-  new Stop('error', `Ichor's resource types are not installed on ${server}`, ['Install them with: ichor install --crds-only'])
+  new Stop('error', `Ichor's resource types are not installed on ${server}`, [
+    {
+      before: 'docs/install.md tells how to install Ichor; for a controller that you run yourself:',
+      command: 'ichor install --no-controller',
+    },
+  ])
 
 /** `a, b and 3 more`. */
 export const named = (names: readonly string[], most = 8): string =>

@@ -10,6 +10,7 @@ import { liveBlock } from './live-block.ts'
 import { documentOf, printObject } from './output.ts'
 import { OPERATION } from './resource-types.ts'
 import type { Session } from './session.ts'
+import { nextCommand } from './typed.ts'
 import { operationOf } from './session.ts'
 
 /**
@@ -22,7 +23,7 @@ export const watchOperation = (
   name: string,
   how: { timeoutMs?: number; uid?: string; document?: 'json' | 'yaml'; stream?: boolean } = {},
 ): Promise<Exit> => {
-  const { api, terminal, namespace, outside } = session
+  const { api, terminal, namespace } = session
   const isForPeople = how.document === undefined && how.stream !== true
   const isLive = terminal.isLive && isForPeople
   const say = isForPeople ? terminal.out : terminal.err
@@ -60,7 +61,7 @@ export const watchOperation = (
       const { document } = how
       resolve(document && last ? printObject(session, OPERATION, last, document).then(() => exit) : exit)
     }
-    const look = `${outside.calledAs} operation watch ${name} -n ${namespace}`
+    const look = nextCommand(session, `operation watch ${name} -n ${namespace}`)
 
     const notice = (sight: Sight) => {
       if (hasEnded) return

@@ -9,8 +9,8 @@ export const credential: Look<ClusterSight> = {
   name: 'talosconfig',
   look: sight => {
     const cure = {
-      remedy: `Write a talosconfig of this very cluster with the role ${NEEDED}${sight.isRegistered ? ` into ${secretOf(sight)}` : ''}.`,
-      command: `talosctl config new --roles ${NEEDED} FILE`,
+      remedy: `Write a talosconfig of this very cluster with the role ${NEEDED}${sight.isRegistered ? ` into ${secretOf(sight)}` : ''}; one that has it makes another.`,
+      command: `talosctl --talosconfig ADMIN config new --roles ${NEEDED} FILE`,
     }
     if (sight.hidden)
       return [

@@ -3,7 +3,7 @@ import { compatibilityTable, talosMinor } from '../compatibility/table.ts'
 import { minorOf, parseVersion, versionSpan } from '../versions.ts'
 import { nodeOf } from '../world.ts'
 import type { ClusterSight } from './cluster-sight.ts'
-import { answering, silence } from './cluster-sight.ts'
+import { answering, inNamespace, silence } from './cluster-sight.ts'
 import { fine, type Finding, type Look, unseenFor, warning, wrong } from './look.ts'
 
 /** Whether what runs is known to Ichor, and known to work together. */
@@ -39,7 +39,7 @@ export const versions: Look<ClusterSight> = {
     if (low && high && minorOf(low) !== minorOf(high) && !isUpgrading(sight))
       found.push(
         warning(`Machines run Talos ${span?.lowest} to ${span?.highest}: an upgrade has not come to its end.`, {
-          command: `ichor upgrade talos ${span?.highest} --cluster ${sight.world.cluster.metadata.name} --plan`,
+          command: inNamespace(sight, `ichor upgrade talos ${span?.highest} --cluster ${sight.world.cluster.metadata.name} --plan`),
         }),
       )
     if (found.length > 0) return found

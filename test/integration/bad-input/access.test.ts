@@ -142,7 +142,8 @@ describe('a talosconfig that is wrong', () => {
     if (added === undefined && found === undefined) return
     const path = bench.write(`talosconfig-${name}`, secret!['talosconfig']!)
     const refused = await bench.ichor('cluster', 'add', 'another', '--talosconfig', path)
-    const cure = '    Write a talosconfig of this very cluster with the role os:admin.\n    $ talosctl config new --roles os:admin FILE'
+    const cure =
+      '    Write a talosconfig of this very cluster with the role os:admin; one that has it makes another.\n    $ talosctl --talosconfig ADMIN config new --roles os:admin FILE'
     expect([refused.code, refused.out, steady(refused.err)]).toEqual(
       found === undefined
         ? [1, '', `error: ${path}: ${added}\n`]
@@ -248,7 +249,7 @@ describe('a Kubernetes API that does not help', () => {
     expect(await runIchor(['--kubeconfig', bare.kubeconfig('admin'), ...args])).toEqual({
       code: 1,
       out: '',
-      err: `error: Ichor's resource types are not installed on ${bare.url}\n  Install them with: ichor install --crds-only\n`,
+      err: `error: Ichor's resource types are not installed on ${bare.url}\n  docs/install.md tells how to install Ichor; for a controller that you run yourself: ichor install --no-controller --kubeconfig ${bare.kubeconfig('admin')}\n`,
     })
     expect(bare.requests.filter(({ method, path }) => method !== 'GET' && !path.includes('selfsubjectreviews'))).toEqual([])
   })

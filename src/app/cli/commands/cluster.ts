@@ -6,10 +6,11 @@ import { findingLines } from '../findings.ts'
 import type { Output } from '../output.ts'
 import { outputOption, printList, printObject } from '../output.ts'
 import { CLUSTER, qualifiedName, SECRET } from '../resource-types.ts'
-import type { Session } from '../session.ts'
+import type { ConnectionChoice, Session } from '../session.ts'
 import { must, mustGet } from '../session.ts'
 import { crdsMissing, faultStop, Stop } from '../stop.ts'
 import type { Shell } from './command.ts'
+import { type Given, nextCommand } from '../typed.ts'
 import { group, withExamples, works } from './command.ts'
 
 type AddOptions = {
@@ -50,7 +51,7 @@ export const clusterCommand = (shell: Shell): Command => {
       '--image-factory <host>',
       'host of the Image Factory that builds its installer images (default: the one that the running image names)',
     )
-  works<AddOptions>(add, shell, (session, [name = ''], options) => addCluster(session, name, options))
+  works<AddOptions & ConnectionChoice>(add, shell, (session, [name = ''], options) => addCluster(session, name, options))
 
   withExamples(cluster, shell, [
     'cluster list',
@@ -60,8 +61,8 @@ export const clusterCommand = (shell: Shell): Command => {
   return cluster
 }
 
-const addCluster = async (session: Session, name: string, options: AddOptions): Promise<void> => {
-  const { terminal, outside, api, namespace, server } = session
+const addCluster = async (session: Session, name: string, options: AddOptions & ConnectionChoice): Promise<void> => {
+  const { terminal, api, namespace, server } = session
   if (!/^[a-z0-9]([-a-z0-9]*[a-z0-9])?$/.test(name) || name.length > 63) {
     throw new Stop(
       'usage',
@@ -86,6 +87,7 @@ const addCluster = async (session: Session, name: string, options: AddOptions): 
     name,
     talosconfig,
     kubeconfig === undefined ? undefined : { text: kubeconfig, origin: options.managedKubeconfig ?? '' },
+    options,
   )
 
   const made: string[] = []
@@ -116,7 +118,7 @@ const addCluster = async (session: Session, name: string, options: AddOptions): 
   terminal.out(`${qualifiedName(CLUSTER, name)} created`)
   terminal.err(`Talos API: ${endpoints}; the client certificate expires ${expires}.`)
   if (unasked) terminal.err(`It could not be asked from here: ${unasked}. The controller asks it from where it runs.`)
-  terminal.err(`See what Ichor finds with: ${outside.calledAs} cluster get ${name} -n ${namespace}`)
+  terminal.err(`See what Ichor finds with: ${nextCommand(session, `cluster get ${name} -n ${namespace}`)}`)
 }
 
 const checkedTalosconfig = async (
@@ -153,15 +155,16 @@ const mustBeFit = async (
   name: string,
   talosconfig: string,
   kubeconfig: { readonly text: string; readonly origin: string } | undefined,
+  given: Given,
 ): Promise<string | undefined> => {
   const stranger = { key: { namespace, name }, talosconfig, isHasty: true, ...(kubeconfig ? { kubeconfig } : {}) }
   const sight = await outside.strangerSight(stranger, choice)
   // Slow to load, with all that is known of versions.
   const { onboardingLooks } = await import('../../../core/looks/cluster-looks.ts')
   const looked = lookAt(onboardingLooks, sight)
-  const wrong = findingLines(looked, ['error'], outside.calledAs)
+  const wrong = findingLines(looked, ['error'], outside.calledAs, given)
   if (wrong.length > 0) throw new Stop('refused', `the checks refuse to add cluster ${name}; nothing was created`, wrong)
-  for (const line of findingLines(looked, ['warning'], outside.calledAs)) terminal.err(line)
+  for (const line of findingLines(looked, ['warning'], outside.calledAs, given)) terminal.err(line)
   return sight.members.ok ? undefined : sight.members.fault.message
 }
 

@@ -3,13 +3,14 @@ import type { InstallationSight } from '../../../core/looks/installation-sight.t
 import { fine, type Finding, lookAt, type Looked, plural, type Severity, unseen, unseenFor } from '../../../core/looks/look.ts'
 import type { Fault } from '../../../ports/fault.ts'
 import type { Exit } from '../exit-codes.ts'
-import { reportLines, typed } from '../findings.ts'
+import { reportLines } from '../findings.ts'
 import type { Output } from '../output.ts'
 import { outputOption, printValue } from '../output.ts'
 import { bareName, CLUSTER } from '../resource-types.ts'
 import type { GlobalOptions, Outside, Session } from '../session.ts'
 import { choiceOf, defaultNamespace, mustGet, openSession } from '../session.ts'
 import { Stop } from '../stop.ts'
+import { type Given, typed } from '../typed.ts'
 import type { Shell } from './command.ts'
 import { group, withExamples } from './command.ts'
 
@@ -21,7 +22,7 @@ type Options = GlobalOptions & {
 }
 
 /** What was looked at, and what the looks found. */
-type Part = { readonly about: string; readonly cluster?: string; readonly looked: readonly Looked[] }
+type Part = { readonly about: string; readonly cluster?: string; readonly given: Given; readonly looked: readonly Looked[] }
 
 export const doctorCommand = (shell: Shell): Command => {
   const { outside, leave } = shell
@@ -57,7 +58,7 @@ const registered = async (outside: Outside, options: Options): Promise<readonly 
   } catch (error) {
     // Where there is no API server to ask, there may be machines.
     if (!(error instanceof Stop) || options.talosconfig === undefined) throw error
-    return [{ about: 'Installation', looked: [{ look: 'kubeconfig', findings: [unseen(`${error.message}.`)] }] }]
+    return [{ about: 'Installation', given: choiceOf(options), looked: [{ look: 'kubeconfig', findings: [unseen(`${error.message}.`)] }] }]
   }
   const [{ installationSight }, { installationLooks }] = await Promise.all([
     import('../../doctor/installation.ts'),
@@ -65,11 +66,13 @@ const registered = async (outside: Outside, options: Options): Promise<readonly 
   ])
   const sight = await installationSight(session, await outside.certificates(session.choice))
   const about = `Installation in namespace ${session.namespace}, ${session.server}`
-  return [{ about, looked: lookAt(installationLooks, sight) }, ...(await clusters(session, options.cluster, sight))]
+  return [{ about, given: session.choice, looked: lookAt(installationLooks, sight) }, ...(await clusters(session, options, sight))]
 }
 
-const clusters = async (session: Session, only: string | undefined, installation: InstallationSight): Promise<readonly Part[]> => {
+const clusters = async (session: Session, options: Options, installation: InstallationSight): Promise<readonly Part[]> => {
   const { api, namespace, outside, choice } = session
+  const { cluster: only } = options
+  const notSeen = (about: string, fault: Fault): Part => unseenPart(about, fault, options)
   if (!installation.version.ok) return [notSeen('Clusters', { ...installation.version.fault, message: 'the API server does not answer' })]
   const wanted = only === undefined ? undefined : bareName(CLUSTER, only)
   if (wanted !== undefined) await mustGet(session, CLUSTER, wanted)
@@ -79,7 +82,11 @@ const clusters = async (session: Session, only: string | undefined, installation
   const names = wanted === undefined ? (listed?.value ?? []).map(({ metadata }) => metadata.name) : [wanted]
   if (names.length === 0)
     return [
-      { about: 'Clusters', looked: [{ look: 'cluster', findings: [{ ...fine(`There is none in namespace ${namespace}.`), ...ADD }] }] },
+      {
+        about: 'Clusters',
+        given: choice,
+        looked: [{ look: 'cluster', findings: [{ ...fine(`There is none in namespace ${namespace}.`), ...addOne(namespace) }] }],
+      },
     ]
   const { deployment } = installation
   const pods = deployment.ok && deployment.value?.pods.ok ? deployment.value.pods.value : []
@@ -89,24 +96,28 @@ const clusters = async (session: Session, only: string | undefined, installation
     names.map(async (name): Promise<Part> => {
       const sight = await outside.registeredSight({ namespace, name }, choice, nodes)
       return sight.ok
-        ? { about: `Cluster ${name}`, cluster: name, looked: lookAt(clusterLooks, sight.value) }
+        ? { about: `Cluster ${name}`, cluster: name, given: choice, looked: lookAt(clusterLooks, sight.value) }
         : { ...notSeen(`Cluster ${name}`, sight.fault), cluster: name }
     }),
   )
 }
 
-const ADD = { remedy: 'Add one, or choose another namespace with -n.', command: 'ichor cluster add NAME --talosconfig FILE' }
+const addOne = (namespace: string) => ({
+  remedy: 'Add one, or choose another namespace with -n.',
+  command: `ichor cluster add NAME --talosconfig FILE -n ${namespace}`,
+})
 
 /** Slow to load, with all that is known of versions. */
 const looksAtClusters = async () => (await import('../../../core/looks/cluster-looks.ts')).clusterLooks
 
-const notSeen = (about: string, fault: Fault): Part => ({
+const unseenPart = (about: string, fault: Fault, options: Options): Part => ({
   about,
-  looked: [{ look: 'cluster', findings: [{ ...unseenFor(about, fault), ...withoutServer(fault) }] }],
+  given: choiceOf(options),
+  looked: [{ look: 'cluster', findings: [{ ...unseenFor(about, fault), ...withoutServer(fault, options) }] }],
 })
 
-const withoutServer = ({ kind }: Fault): Pick<Finding, 'remedy' | 'command'> =>
-  kind === 'unreachable' || kind === 'busy'
+const withoutServer = ({ kind }: Fault, { talosconfig }: Options): Pick<Finding, 'remedy' | 'command'> =>
+  talosconfig === undefined && (kind === 'unreachable' || kind === 'busy')
     ? { remedy: 'Machines can be looked at without it:', command: 'ichor doctor --talosconfig FILE' }
     : {}
 
@@ -119,6 +130,7 @@ const stranger = async (outside: Outside, options: Options, talosconfig: string)
   const own = new Set(['lock', 'operations'])
   return {
     about: `Machines of ${options.talosconfig}`,
+    given: options,
     looked: lookAt(await looksAtClusters(), sight).filter(({ look }) => !own.has(look)),
   }
 }
@@ -130,21 +142,21 @@ const print = async (outside: Outside, output: Output, parts: readonly Part[]): 
   const { terminal, calledAs } = outside
   const counts = { errors: countOf(parts, 'error'), warnings: countOf(parts, 'warning'), unknown: countOf(parts, 'unknown') }
   if (output === 'json' || output === 'yaml') {
-    const findings = parts.flatMap(({ about, cluster, looked }) =>
+    const findings = parts.flatMap(({ about, cluster, given, looked }) =>
       looked.flatMap(({ look, findings: all }) =>
         all.map(({ command, ...finding }) => ({
           ...(cluster === undefined ? { about } : { cluster }),
           look,
           ...finding,
-          ...(command === undefined ? {} : { command: typed(command, calledAs) }),
+          ...(command === undefined ? {} : { command: typed(command, calledAs, given) }),
         })),
       ),
     )
     return printValue(outside, output, { ...counts, findings })
   }
-  for (const { about, looked } of parts) {
+  for (const { about, given, looked } of parts) {
     terminal.out(terminal.colors.bold(about))
-    for (const line of reportLines(looked, terminal.colors, calledAs)) terminal.out(line)
+    for (const line of reportLines(looked, terminal.colors, calledAs, given)) terminal.out(line)
     terminal.out('')
   }
   terminal.out(sumOf(counts))

@@ -7,6 +7,7 @@ import { clockTime, holderText } from '../../../core/summary.ts'
 import type { KubeObject } from '../api.ts'
 import { CLUSTER, LEASE, OPERATION } from '../resource-types.ts'
 import type { Session } from '../session.ts'
+import { nextCommand } from '../typed.ts'
 import { confirmName, must, mustGet, operationOf, whoAmI } from '../session.ts'
 import { Stop } from '../stop.ts'
 
@@ -17,7 +18,7 @@ export type ReleaseOptions = { readonly force?: boolean; readonly confirm?: stri
  * shown: a holder that came since then keeps it. An Event on the TalosCluster says who did it.
  */
 export const releaseLock = async (session: Session, cluster: string, { force, confirm }: ReleaseOptions): Promise<void> => {
-  const { terminal, outside, api, namespace } = session
+  const { terminal, api, namespace } = session
   const about = await mustGet(session, CLUSTER, cluster)
   const found = await api.get(LEASE, namespace, leaseName(cluster))
   const lease = !found.ok && found.fault.kind === 'notFound' ? undefined : must(session, found, `read the lock of cluster ${cluster}`)
@@ -33,7 +34,7 @@ export const releaseLock = async (session: Session, cluster: string, { force, co
     throw new Stop('usage', 'a lock is taken from its holder only with --force. Nothing was done.', [
       held,
       ...advice,
-      `If it is at work no more: ${outside.calledAs} lock release ${cluster} --force -n ${namespace}`,
+      `If it is at work no more: ${nextCommand(session, `lock release ${cluster} --force -n ${namespace}`)}`,
     ])
   terminal.err(held)
   for (const line of advice) terminal.err(line)
@@ -50,7 +51,8 @@ export const releaseLock = async (session: Session, cluster: string, { force, co
 }
 
 /** What is better than force, where the holder is an operation that is there. */
-const adviceOn = async ({ api, namespace, outside }: Session, lease: KubeObject, holder: string): Promise<readonly string[]> => {
+const adviceOn = async (session: Session, lease: KubeObject, holder: string): Promise<readonly string[]> => {
+  const { api, namespace } = session
   const named = heldOperation(holder)
   const found = named && (await api.get(OPERATION, named.namespace, named.name))
   if (!found?.ok || found.value.metadata.uid !== lease.metadata.annotations?.[ANNOTATION.holderUid]) return []
@@ -58,7 +60,7 @@ const adviceOn = async ({ api, namespace, outside }: Session, lease: KubeObject,
   if (isFinished(status.phase)) return []
   return [
     `That operation is ${status.phase ?? 'Pending'}. It takes the lock again while one of its machines is open, and waits for it else.`,
-    `To end it well: ${outside.calledAs} operation cancel ${metadata.name} -n ${namespace}`,
+    `To end it well: ${nextCommand(session, `operation cancel ${metadata.name} -n ${namespace}`)}`,
   ]
 }
 

@@ -13,6 +13,7 @@ import type { Output } from '../output.ts'
 import { outputOption, printList, printObject } from '../output.ts'
 import { OPERATION, qualifiedName } from '../resource-types.ts'
 import type { Answer, Session } from '../session.ts'
+import { nextCommand } from '../typed.ts'
 import { confirm, must, mustGet, operationOf } from '../session.ts'
 import { Stop } from '../stop.ts'
 import { timeoutOf, timeoutOfWait } from '../timeout.ts'
@@ -112,7 +113,7 @@ const show = async (session: Session, name: string, output: Output): Promise<voi
 }
 
 const pauseOperation = async (session: Session, name: string): Promise<void> => {
-  const { terminal, outside, namespace } = session
+  const { terminal, namespace } = session
   const operation = operationOf(await openOperation(session, name, 'paused'))
   const { spec, status } = operation
   refuseIfEnding(operation, 'paused')
@@ -120,11 +121,11 @@ const pauseOperation = async (session: Session, name: string): Promise<void> => 
   await change(session, name, 'pause', { spec: { paused: true } })
   terminal.out(`${qualifiedName(OPERATION, name)} paused`)
   for (const line of beforeItStops(status)) terminal.err(line)
-  terminal.err(`Let it go on with: ${outside.calledAs} operation resume ${name} -n ${namespace}`)
+  terminal.err(`Let it go on with: ${nextCommand(session, `operation resume ${name} -n ${namespace}`)}`)
 }
 
 const resumeOperation = async (session: Session, name: string, options: WaitOptions): Promise<Answer> => {
-  const { terminal, namespace, outside } = session
+  const { terminal, namespace } = session
   const timeoutMs = timeoutOfWait(options)
   const object = await openOperation(session, name, 'resumed')
   const operation = operationOf(object)
@@ -146,14 +147,14 @@ const resumeOperation = async (session: Session, name: string, options: WaitOpti
     terminal.out(`nothing to resume: operation ${name} is ${isAsked ? 'about to run the failed step again' : stateOf(operation)}`)
   }
   if (!options.wait) {
-    terminal.err(`Watch it with: ${outside.calledAs} operation watch ${name} -n ${namespace}`)
+    terminal.err(`Watch it with: ${nextCommand(session, `operation watch ${name} -n ${namespace}`)}`)
     return 'ok'
   }
   return watchOperation(session, name, { ...(timeoutMs === undefined ? {} : { timeoutMs }) })
 }
 
 const cancelOperation = async (session: Session, name: string, options: WaitOptions & { yes?: boolean }): Promise<Answer> => {
-  const { terminal, namespace, outside } = session
+  const { terminal, namespace } = session
   const timeoutMs = timeoutOfWait(options)
   const { metadata, spec, status } = operationOf(await mustGet(session, OPERATION, name))
   if (status.phase === 'Cancelled') {
@@ -175,7 +176,7 @@ const cancelOperation = async (session: Session, name: string, options: WaitOpti
     for (const line of beforeItStops(status)) terminal.err(line)
   }
   if (!options.wait) {
-    terminal.err(`Watch it with: ${outside.calledAs} operation watch ${name} -n ${namespace}`)
+    terminal.err(`Watch it with: ${nextCommand(session, `operation watch ${name} -n ${namespace}`)}`)
     return 'ok'
   }
   // What was asked for here is that it ends as Cancelled.

@@ -15,6 +15,7 @@ import { isIdle, isRefused, lockLine, mayDifferElsewhere, planLines, refusalText
 import { mayRepeat } from '../repeatable.ts'
 import { bareName, CLUSTER, MACHINE, OPERATION, qualifiedName } from '../resource-types.ts'
 import type { Answer, Session } from '../session.ts'
+import { nextCommand } from '../typed.ts'
 import { confirm, confirmName, must, mustBeAskable, notThere, operationOf, whoAmI } from '../session.ts'
 import { crdsMissing, faultStop, named, Stop } from '../stop.ts'
 import { timeoutOfWait } from '../timeout.ts'
@@ -222,7 +223,7 @@ const start = async (
       ...(operation.metadata.uid ? { uid: operation.metadata.uid } : {}),
     })
   if (options.output === 'table' || options.output === 'wide')
-    terminal.err(`Watch it with: ${outside.calledAs} operation watch ${name} -n ${namespace}`)
+    terminal.err(`Watch it with: ${nextCommand(session, `operation watch ${name} -n ${namespace}`)}`)
   return 'ok'
 }
 
@@ -276,7 +277,7 @@ const chosenCluster = async (session: Session, wanted: string | undefined): Prom
   if (names.length === 0) {
     throw new Stop('error', `there is no TalosCluster in namespace ${namespace}`, [
       ...(await clustersElsewhere(session)),
-      `Add one with: ${session.outside.calledAs} cluster add NAME --talosconfig FILE -n ${namespace}`,
+      `Add one with: ${nextCommand(session, `cluster add NAME --talosconfig FILE -n ${namespace}`)}`,
     ])
   }
   throw new Stop('usage', `there are ${names.length} clusters in namespace ${namespace}: say which with --cluster`, [
@@ -314,12 +315,13 @@ const freeName = async (session: Session, base: string): Promise<string> => {
   }
 }
 
-const refuseIfOpen = ({ namespace, outside, terminal }: Session, object: KubeObject): void => {
+const refuseIfOpen = (session: Session, object: KubeObject): void => {
+  const { namespace, terminal } = session
   const { metadata, status } = operationOf(object)
   if (isFinished(status.phase)) return
   throw new Stop(
     'error',
     `operation ${metadata.name} is there already, ${status.phase ?? 'Pending'}, created ${formatDuration(terminal.now() - Date.parse(metadata.creationTimestamp))} ago`,
-    [`Look at it with: ${outside.calledAs} operation get ${metadata.name} -n ${namespace}`, 'Another one beside it needs a --name.'],
+    [`Look at it with: ${nextCommand(session, `operation get ${metadata.name} -n ${namespace}`)}`, 'Another one beside it needs a --name.'],
   )
 }

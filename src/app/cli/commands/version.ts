@@ -4,6 +4,7 @@ import type { Output } from '../output.ts'
 import { outputOption, printValue } from '../output.ts'
 import { CRD, DEPLOYMENT, OPERATION } from '../resource-types.ts'
 import type { GlobalOptions, Outside } from '../session.ts'
+import { nextCommand } from '../typed.ts'
 import { openSession } from '../session.ts'
 import { Stop } from '../stop.ts'
 import type { Shell } from './command.ts'
@@ -41,7 +42,8 @@ const show = async (outside: Outside, options: GlobalOptions & { client?: boolea
 const found = async (outside: Outside, options: GlobalOptions): Promise<{ versions: Versions; trouble: string }> => {
   const client = outside.version
   try {
-    const { api, namespace } = await openSession(outside, options)
+    const session = await openSession(outside, options)
+    const { api, namespace } = session
     const server = await api.serverVersion()
     if (!server.ok) return { versions: { client }, trouble: `No server: ${server.fault.message}` }
     const [crd, deployment] = await Promise.all([
@@ -62,7 +64,7 @@ const found = async (outside: Outside, options: GlobalOptions): Promise<{ versio
         crds: crd.ok
           ? `${GROUP}/${versionsServed.join(', ') || VERSION}`
           : crd.fault.kind === 'notFound'
-            ? `not installed (${outside.calledAs} install --crds-only)`
+            ? `not installed (${nextCommand(session, `install --no-controller -n ${namespace}`)})`
             : 'cannot be read',
         controller:
           image ??
