@@ -127,6 +127,14 @@ const TROUBLES: readonly Trouble[] = [
     mend: clinic => (clinic.endpoints = undefined),
   },
   {
+    what: 'no endpoint at all',
+    look: 'endpoints',
+    wrong: clinic => (clinic.endpoints = []),
+    finds: /^error: The talosconfig names no endpoints: nobody can be asked which machines there are\.$/,
+    says: /talosctl config endpoint 10\.5\.0\.2 10\.5\.0\.3 10\.5\.0\.4/,
+    mend: clinic => (clinic.endpoints = undefined),
+  },
+  {
     what: 'endpoints at which nobody answers, though the machines do',
     look: 'endpoints',
     wrong: clinic => (clinic.endpoints = ['10.5.0.77', '10.5.0.78']),

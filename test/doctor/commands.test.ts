@@ -84,6 +84,18 @@ describe('ichor cluster add', () => {
     expect(world.err[1]).toBe(said)
   })
 
+  it.each([['nodes only', ['10.5.0.2']] as const, ['neither endpoints nor nodes', []] as const])(
+    'refuses a talosconfig with %s, which no controller could ask, and says what to add',
+    async (_, nodes) => {
+      const world = bench()
+      const { crt, key } = client
+      world.files.set('talos', writeTalosconfig({ contextName: 'home', endpoints: [], nodes, caPem: ca.crt, crtPem: crt, keyPem: key }))
+      expect([await world.run('cluster', 'add', 'home', '--talosconfig', 'talos'), world.writes, world.out]).toEqual([3, [], []])
+      expect(world.err[0]).toBe('error: talos: context "home" names no endpoints; nothing was created')
+      expect(world.err.at(-1)).toMatch(/each by its own address: talosctl config endpoint CONTROL-PLANE --talosconfig talos$/)
+    },
+  )
+
   it('adds a cluster that cannot be reached from here, and says so', async () => {
     const clinic = await openClinic({ homeOutside: true })
     for (const { name } of clinic.world.machines) clinic.world.blackHole(name, true)

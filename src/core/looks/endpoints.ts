@@ -15,7 +15,7 @@ export const endpoints: Look<ClusterSight> = {
     const better = controlPlanes.map(({ facts }) => facts.address)
     const setThem = {
       remedy: `Name the control planes' own addresses in the talosconfig${sight.isRegistered ? ' of its Secret' : ''}.`,
-      ...(better.length > 0 ? { command: `talosctl config endpoint ${better.join(' ')}` } : {}),
+      command: `talosctl config endpoint ${better.length > 0 ? better.join(' ') : 'CONTROL-PLANE'}`,
     }
     const silent = silence(sight)
     const virtual = virtualAddressesOf(sight)
@@ -45,7 +45,7 @@ export const endpoints: Look<ClusterSight> = {
               : {},
           ),
         ),
-      ...(own.length === 0 ? [warning('The talosconfig names no endpoints.', setThem)] : []),
+      ...(own.length === 0 ? [wrong('The talosconfig names no endpoints: nobody can be asked which machines there are.', setThem)] : []),
       ...(own.length === 1 && better.length > 1 && isAddress(own[0] ?? '') && !virtual.has(plain(hostOf(own[0] ?? '')))
         ? [warning(`${own[0]} is the only endpoint: while that machine is away nobody can be asked which machines there are.`, setThem)]
         : []),

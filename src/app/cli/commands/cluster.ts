@@ -10,7 +10,7 @@ import type { ConnectionChoice, Session } from '../session.ts'
 import { must, mustGet } from '../session.ts'
 import { crdsMissing, faultStop, Stop } from '../stop.ts'
 import type { Shell } from './command.ts'
-import { type Given, nextCommand } from '../typed.ts'
+import { type Given, nextCommand, typed } from '../typed.ts'
 import { group, withExamples, works } from './command.ts'
 
 type AddOptions = {
@@ -123,7 +123,7 @@ const addCluster = async (session: Session, name: string, options: AddOptions & 
 
 const checkedTalosconfig = async (
   { outside, terminal }: Session,
-  options: AddOptions,
+  options: AddOptions & ConnectionChoice,
 ): Promise<{ talosconfig: string; endpoints: string; expires: string }> => {
   const text = await outside.readFile(options.talosconfig)
   // Slow to load and needed here only.
@@ -134,16 +134,15 @@ const checkedTalosconfig = async (
   })
   if (!parsed.ok) throw new Stop('error', `${options.talosconfig}: ${parsed.problem}`)
   const { contextName, endpoints, nodes, caPem, crtPem, keyPem, notAfter } = parsed.value
-  if (endpoints.length === 0 && nodes.length === 0) {
-    throw new Stop(
-      'error',
-      `${options.talosconfig}: context "${contextName}" has neither endpoints nor nodes; it must name at least one control plane`,
-    )
-  }
+  if (endpoints.length === 0)
+    throw new Stop('refused', `${options.talosconfig}: context "${contextName}" names no endpoints; nothing was created`, [
+      'Ichor asks them which machines there are, and finds none without: nodes are only whom talosctl asks when it is told nobody else.',
+      `Name the control planes, each by its own address: ${typed('talosctl config endpoint CONTROL-PLANE', outside.calledAs, options)}`,
+    ])
   const addresses = endpoints.map(({ host, port }) => (port === 50_000 ? host : `${host.includes(':') ? `[${host}]` : host}:${port}`))
   // Only the chosen context: the credentials of other clusters are none of this one's business.
   const talosconfig = writeTalosconfig({ contextName, endpoints: addresses, nodes, caPem, crtPem, keyPem })
-  return { talosconfig, endpoints: (addresses.length > 0 ? addresses : nodes).join(', '), expires: notAfter.toISOString().slice(0, 10) }
+  return { talosconfig, endpoints: addresses.join(', '), expires: notAfter.toISOString().slice(0, 10) }
 }
 
 /**
