@@ -41,6 +41,7 @@ export const securityPage = (rights: readonly StartRight[]): Files =>
           ],
         ),
         'The same verb is needed to resume and to retry such an operation, and to delete it while it runs. Pausing and cancelling one needs none. What a namespace takes with it when it is deleted is let go.',
+        'Where the policies are not there, not bound or narrowed, nobody is asked for these verbs, and the names below prove nothing. So the controller then refuses what needs `start` or `override` (`PoliciesMissing`).',
         'A role for one of them alone, for example for a job that resets machines:',
         '```yaml\napiVersion: rbac.authorization.k8s.io/v1\nkind: Role\nmetadata:\n  name: resets\n  namespace: ichor-system\nrules:\n  - apiGroups: [ichor.maesh.dev]\n    resources: [talosoperations]\n    verbs: [create, get, list, watch]\n  - apiGroups: [ichor.maesh.dev]\n    resources: [talosoperations/node-reset]\n    verbs: [start]\n```',
         '## The locks',

@@ -107,6 +107,7 @@ const machine = (): MachineFacts => ({
 const facts: Facts = {
   ...NO_FACTS,
   nodes: { ok: true, value: [] },
+  policies: { ok: true, value: [] },
   machines: { 'wk-1': { ok: true, value: machine() }, 'wk-2': { ok: true, value: machine() } },
 }
 const lock = { lease: 'ichor-home', holder: lease.holder, since: lease.acquireTime }

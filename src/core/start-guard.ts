@@ -1,22 +1,27 @@
 import { startRightOf } from '../api/start-rights.ts'
-import type { TalosOperation } from '../api/talos-operation.ts'
-import type { Kind, Refusal } from './kind.ts'
+import type { KindBlock, TalosOperation } from '../api/talos-operation.ts'
+import type { Refusal } from './kind.ts'
 import { refuse } from './preflight.ts'
 import type { Need, World } from './world.ts'
 import { policyGaps } from './world.ts'
 
 /**
- * What can take a cluster down is begun only where the API server itself enforces who may start it (spec 8): whoever wrote the operation was then asked
- * for the right, by whatever way it came.
+ * What can take a cluster down, and what goes past a refusal, is carried out only where the API server itself enforces who may ask for it (spec 8): whoever
+ * wrote the operation was then asked for the right, by whatever way it came.
  */
-export const startNeeds = (kind: Kind, { spec }: TalosOperation): readonly Need[] =>
-  startRightOf([kind], spec) === undefined ? [] : [{ what: 'policies' }]
-
-export const startRefusals = (kind: Kind, { spec }: TalosOperation, world: World): readonly Refusal[] => {
+const guarded = (kind: KindBlock, { spec }: TalosOperation): readonly string[] => {
   const right = startRightOf([kind], spec)
-  if (right === undefined) return []
+  const started = right && (right.action === undefined ? `Kind ${right.kind}` : `Action ${right.action} of kind ${right.kind}`)
+  return [...(started ? [started] : []), ...(spec.override ? ['spec.override'] : []), ...(spec.ignoreWindows ? ['spec.ignoreWindows'] : [])]
+}
+
+export const startNeeds = (kind: KindBlock, operation: TalosOperation): readonly Need[] =>
+  guarded(kind, operation).length === 0 ? [] : [{ what: 'policies' }]
+
+export const startRefusals = (kind: KindBlock, operation: TalosOperation, world: World): readonly Refusal[] => {
+  const [what] = guarded(kind, operation)
+  if (what === undefined) return []
   const gaps = policyGaps(world)
-  const what = right.action === undefined ? `Kind ${right.kind}` : `Action ${right.action} of kind ${right.kind}`
   const remedy = 'Install them with ichor install, or with the chart (policies: true), and retry.'
   if (!gaps.ok)
     return [
@@ -24,5 +29,10 @@ export const startRefusals = (kind: Kind, { spec }: TalosOperation, world: World
     ]
   return gaps.value.length === 0
     ? []
-    : [refuse('PoliciesMissing', `${what} is not carried out where nobody enforces who may start it: ${gaps.value.join('; ')}. ${remedy}`)]
+    : [
+        refuse(
+          'PoliciesMissing',
+          `${what} counts for nothing where nobody enforces who may ask for it: ${gaps.value.join('; ')}. ${remedy}`,
+        ),
+      ]
 }
