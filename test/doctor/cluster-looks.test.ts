@@ -341,6 +341,26 @@ const TROUBLES: readonly Trouble[] = [
     },
   },
   {
+    what: 'the younger TalosCluster of the same cluster',
+    look: 'controller',
+    wrong: clinic => {
+      clinic.controller.kill()
+      clinic.rewrite(ICHOR.clusters, CLUSTER, object =>
+        Object.assign(object.status.conditions[0], {
+          status: 'False',
+          reason: 'DuplicateCluster',
+          message: 'TalosCluster ichor-system/first is the same cluster',
+        }),
+      )
+    },
+    finds: /^error: The controller says: TalosCluster ichor-system\/first is the same cluster$/,
+    says: /home can go, .*kubectl delete taloscluster home -n ichor-system/,
+    mend: async clinic => {
+      clinic.start('ichor-1')
+      await clinic.pass(120_000)
+    },
+  },
+  {
     what: 'no controller that has looked',
     look: 'controller',
     wrong: clinic => {

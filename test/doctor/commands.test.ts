@@ -96,6 +96,29 @@ describe('ichor cluster add', () => {
     },
   )
 
+  it('refuses a cluster that is there already, under whatever name and in whatever namespace', async () => {
+    const clinic = await openClinic()
+    const world = bench()
+    const { clusterID } = clinic.world.site
+    world.files.set('talos', TALOSCONFIG)
+    world.sights.set('two', await strangerIn(clinic))
+    const put = (namespace: string, status: object) =>
+      world.put('talosclusters', { metadata: { name: 'home', namespace }, spec: { talosconfigSecretRef: { name: 'home' } }, status })
+    const add = () => world.run('cluster', 'add', 'two', '--talosconfig', 'talos')
+    put('other', { clusterID })
+    expect([await add(), world.writes, world.err]).toEqual([
+      3,
+      [],
+      [
+        'error: cluster two is there already, as TalosCluster other/home; nothing was created',
+        '  These machines have the same Talos cluster id. Look at it with: ichor cluster get home -n other',
+      ],
+    ])
+    put('other', { clusterID: 'another' })
+    put('third', {})
+    expect(await add()).toBe(0)
+  })
+
   it('adds a cluster that cannot be reached from here, and says so', async () => {
     const clinic = await openClinic({ homeOutside: true })
     for (const { name } of clinic.world.machines) clinic.world.blackHole(name, true)

@@ -19,6 +19,13 @@ export const controllerSight: Look<ClusterSight> = {
           ...look,
         }),
       ]
+    if (ready.reason === 'DuplicateCluster')
+      return [
+        wrong(`The controller says: ${ready.message}`, {
+          remedy: `This one is the younger: ${cluster.metadata.name} can go, its machines stay as they are.`,
+          command: inNamespace(sight, `kubectl delete taloscluster ${cluster.metadata.name}`),
+        }),
+      ]
     if (ready.status !== 'True') return [wrong(`The controller says: ${ready.message || ready.reason}`, look)]
     return [fine(`It says: ${ready.message}`)]
   },

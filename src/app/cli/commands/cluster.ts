@@ -1,5 +1,7 @@
 import type { Command } from 'commander'
 import { API_VERSION } from '../../../api/names.ts'
+import type { TalosClusterStatus } from '../../../api/talos-cluster.ts'
+import { answering, type ClusterSight } from '../../../core/looks/cluster-sight.ts'
 import { lookAt } from '../../../core/looks/look.ts'
 import type { KubeObject } from '../api.ts'
 import { findingLines } from '../findings.ts'
@@ -150,12 +152,13 @@ const checkedTalosconfig = async (
  * where they could not: they need not be reachable from here.
  */
 const mustBeFit = async (
-  { outside, terminal, namespace, choice }: Session,
+  session: Session,
   name: string,
   talosconfig: string,
   kubeconfig: { readonly text: string; readonly origin: string } | undefined,
   given: Given,
 ): Promise<string | undefined> => {
+  const { outside, terminal, namespace, choice } = session
   const stranger = { key: { namespace, name }, talosconfig, isHasty: true, ...(kubeconfig ? { kubeconfig } : {}) }
   const sight = await outside.strangerSight(stranger, choice)
   // Slow to load, with all that is known of versions.
@@ -163,8 +166,27 @@ const mustBeFit = async (
   const looked = lookAt(onboardingLooks, sight)
   const wrong = findingLines(looked, ['error'], outside.calledAs, given)
   if (wrong.length > 0) throw new Stop('refused', `the checks refuse to add cluster ${name}; nothing was created`, wrong)
+  await mustBeNew(session, sight, name)
   for (const line of findingLines(looked, ['warning'], outside.calledAs, given)) terminal.err(line)
   return sight.members.ok ? undefined : sight.members.fault.message
+}
+
+/** Of two TalosClusters for the same machines the controller works on the older one only. */
+const mustBeNew = async (session: Session, sight: ClusterSight, name: string): Promise<void> => {
+  const { api, namespace } = session
+  const ids = new Set(answering(sight).map(({ facts }) => facts.clusterID))
+  const everywhere = await api.list(CLUSTER)
+  // Who may see his own namespace only is told of the others by the controller.
+  const known = everywhere.ok ? everywhere : await api.list(CLUSTER, namespace)
+  const twin = must(session, known, 'list clusters').find(({ status }) => {
+    const id = (status as TalosClusterStatus | undefined)?.clusterID
+    return id !== undefined && ids.has(id)
+  })
+  if (!twin) return
+  const { name: other, namespace: place = '' } = twin.metadata
+  throw new Stop('refused', `cluster ${name} is there already, as TalosCluster ${place}/${other}; nothing was created`, [
+    `These machines have the same Talos cluster id. Look at it with: ${nextCommand(session, `cluster get ${other} -n ${place}`)}`,
+  ])
 }
 
 const checkedKubeconfig = async ({ outside }: Session, path: string): Promise<string> => {
