@@ -1,6 +1,9 @@
 import type { ApiResult } from '../../adapters/kube/classify.ts'
 import type { Resource } from '../../adapters/kube/resource.ts'
 
+/** As whom the CLI writes, in `metadata.managedFields`. */
+export const FIELD_MANAGER = 'ichor'
+
 /** What the CLI needs of a Kubernetes API. The real client stands behind it, and in tests a plain store. */
 export type Api = {
   readonly get: (type: Resource, namespace: string | undefined, name: string) => Promise<ApiResult<KubeObject>>
@@ -26,7 +29,7 @@ export type Api = {
     options?: { readonly dryRun?: boolean },
   ) => Promise<ApiResult<KubeObject>>
   readonly delete: (type: Resource, namespace: string | undefined, name: string) => Promise<ApiResult<void>>
-  /** Server-side apply by field manager `ichor`. */
+  /** Server-side apply. */
   readonly apply: (
     type: Resource,
     namespace: string | undefined,

@@ -126,7 +126,8 @@ const lasting = ({ metadata, ...rest }: KubeObject): object => {
   }
 }
 
-const POLICY_PLURALS: ReadonlySet<string> = new Set(Object.values(POLICY_TYPES).map(({ plural }) => plural))
+export const isPolicy = ({ group, plural }: Resource): boolean =>
+  Object.values(POLICY_TYPES).some(type => type.group === group && type.plural === plural)
 
 /**
  * Applied; but a policy that is there is replaced by a whole one. An apply leaves the fields of others, and in a policy each of those, a selector or an
@@ -138,7 +139,7 @@ const send = (
   options: { readonly dryRun?: boolean } = {},
 ): Promise<ApiResult<KubeObject>> => {
   const { name, namespace, labels } = object.metadata
-  if (!now || !POLICY_PLURALS.has(type.plural)) return api.apply(type, namespace, name, object, options)
+  if (!now || !isPolicy(type)) return api.apply(type, namespace, name, object, options)
   const metadata = { ...now.metadata, labels: { ...now.metadata.labels, ...labels } }
   return api.replace(type, namespace, name, { ...object, metadata }, options)
 }

@@ -5,7 +5,7 @@ import { startReflector } from '../../adapters/kube/reflector.ts'
 import { openTransport } from '../../adapters/kube/transport.ts'
 import type { ApiResult } from '../../adapters/kube/classify.ts'
 import type { Clock } from '../../ports/clock.ts'
-import type { Api, Connection, KubeObject } from './api.ts'
+import { type Api, type Connection, FIELD_MANAGER, type KubeObject } from './api.ts'
 import type { ConnectionChoice } from './session.ts'
 import { Stop } from './stop.ts'
 
@@ -30,7 +30,7 @@ export const connect = async (choice: ConnectionChoice, userAgent: string): Prom
   if (!config.ok) throw new Stop('error', config.fault.message)
   const { server, namespace, userName } = config.value
   const transport = openTransport({ config: config.value, clock, userAgent, env: process.env, patienceMs: PATIENCE_MS })
-  const client = kubeClient(transport, { fieldManager: 'ichor' })
+  const client = kubeClient(transport, { fieldManager: FIELD_MANAGER })
 
   const api: Api = {
     get: async (type, namespace, name) => read(await client.get(type, { namespace, name })),

@@ -1,9 +1,10 @@
 import type { Command } from 'commander'
 import type { Resource } from '../../../adapters/kube/resource.ts'
 import { INSTANCE, MANAGED_BY, typeOf } from '../../../install/installation.ts'
-import type { KubeObject } from '../api.ts'
+import { ok, type Result } from '../../../ports/fault.ts'
+import { FIELD_MANAGER, type KubeObject } from '../api.ts'
 import { nameOf } from '../install-writes.ts'
-import { CLUSTER, CRD, OPERATION, TALOS_ACCOUNT } from '../resource-types.ts'
+import { CLUSTER, CRD, OPERATION, SECRET, TALOS_ACCOUNT } from '../resource-types.ts'
 import type { Session } from '../session.ts'
 import { confirm, confirmName, must } from '../session.ts'
 import { named, Stop } from '../stop.ts'
@@ -30,9 +31,13 @@ const remove = async (session: Session, options: Options): Promise<void> => {
   const crds = options.crds ? await ourCrds(session) : []
   const all = [...found, ...crds]
   if (all.length === 0) return terminal.out(`nothing of ichor install is in namespace ${namespace}`)
-  for (const { type, object } of all) if (options.dryRun) terminal.out(`${nameOf(type, object)} would be removed`)
-  if (options.dryRun) return terminal.out('Nothing was removed.')
   await mustBeAtRest(session, options.crds === true)
+  const left = await secretsLeft(session, options.crds === true)
+  if (options.dryRun) {
+    for (const { type, object } of all) terminal.out(`${nameOf(type, object)} would be removed`)
+    terminal.out('Nothing was removed.')
+    return tellLeft(session, left)
+  }
   const question = `Remove Ichor (${all.length} objects) from ${session.server}?`
   if (options.crds) await confirmName(terminal, `${question} Every TalosCluster and operation goes with it.`, namespace, options.confirm)
   else await confirm(terminal, question, options.yes)
@@ -43,6 +48,24 @@ const remove = async (session: Session, options: Options): Promise<void> => {
     terminal.out(`${nameOf(type, object)} removed`)
   }
   if (!options.crds) terminal.err(`The resource types and what is stored of them stay; ${outside.calledAs} uninstall --crds removes them.`)
+  tellLeft(session, left)
+}
+
+/** What `ichor cluster add` wrote, a Secret for each credential. With the types go the clusters of all namespaces. */
+const secretsLeft = async ({ api, namespace }: Session, everywhere: boolean): Promise<Result<readonly KubeObject[]>> => {
+  const listed = await api.list(SECRET, everywhere ? undefined : namespace)
+  if (!listed.ok) return listed
+  const isWrittenHere = ({ metadata: { managedFields } }: KubeObject): boolean =>
+    Array.isArray(managedFields) && managedFields.some(entry => (entry as { readonly manager?: string }).manager === FIELD_MANAGER)
+  return ok(listed.value.filter(isWrittenHere))
+}
+
+/** Each lets whoever reads it do anything with its machines. */
+const tellLeft = ({ terminal }: Session, left: Result<readonly KubeObject[]>): void => {
+  if (!left.ok) return terminal.err(`Whether Secrets of ichor cluster add stay is not known: ${left.fault.message}`)
+  if (left.value.length === 0) return
+  terminal.err('Secrets that ichor cluster add wrote stay, with the keys of their clusters. Where a cluster is not to come back:')
+  for (const { metadata } of left.value) terminal.err(`  kubectl delete secret ${metadata.name} -n ${metadata.namespace}`)
 }
 
 /** What bears the marks of an installation in this namespace: whatever flags it was installed with. */
