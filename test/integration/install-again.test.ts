@@ -112,7 +112,8 @@ describe.skipIf('missing' in parts)(`installing again${'missing' in parts ? ` ($
     const account = `system:serviceaccount:${NAMESPACE}:ichor-controller`
     const controllers = async (): Promise<readonly string[]> =>
       /username == '([^']+)'/.exec(JSON.stringify((await must({ path: `${POLICIES}/ichor-status` })).spec))!.slice(1)
-    const OVER = /^error: the controller that is here runs as .* Nothing was installed\n.*ichor uninstall -n ichor-system/
+    const OVER =
+      /^error: the controller that is here runs as .* Nothing was installed\n.*: ichor uninstall -n ichor-system --kubeconfig \S+(\n|$)/
 
     it('one run by hand is not cut off: by a Deployment, or by one that runs as somebody else', async () => {
       expect(await as('ada', ...BY_HAND)).toMatchObject({ code: 0, err: '' })
@@ -201,8 +202,14 @@ describe.skipIf('missing' in parts)(`installing again${'missing' in parts ? ` ($
           spec: { clusterRef: { name: 'home' }, kind: 'talos', talos: { version: 'v1.13.9' } },
         },
       })
-      // Who installed is the controller here, so that the policies let it write this.
-      await patch(`${path}/up/status`, { status: { phase: 'Running' } })
+      // Who installed is the controller here, so that the policies let it write this; the API server knows new ones a moment later.
+      const running = {
+        path: `${path}/up/status`,
+        method: 'PATCH',
+        contentType: 'application/merge-patch+json',
+        body: { status: { phase: 'Running' } },
+      } as const
+      await expect.poll(async () => (await server.request(running)).status, { timeout: 30_000 }).toBe(200)
       const dry = await ichor('uninstall', '--crds', '--dry-run')
       expect(dry).toMatchObject({ code: 3, out: [] })
       expect(dry).toEqual(await ichor('uninstall', '--crds', '--confirm', NAMESPACE))
@@ -238,7 +245,7 @@ describe.skipIf('missing' in parts)(`installing again${'missing' in parts ? ` ($
         expect(code).toBe(0)
         expect(err.split('\n')).toEqual([
           'Secrets that ichor cluster add wrote stay, with the keys of their clusters. Where a cluster is not to come back:',
-          '  kubectl delete secret home-talosconfig -n ichor-system',
+          `  kubectl delete secret home-talosconfig -n ichor-system --kubeconfig ${server.kubeconfigPath('admin')}`,
         ])
       }
     }, 60_000)

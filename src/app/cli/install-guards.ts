@@ -8,6 +8,7 @@ import { CLUSTER, CRD, DEPLOYMENT, NAMESPACE } from './resource-types.ts'
 import type { Session } from './session.ts'
 import { must } from './session.ts'
 import { Stop } from './stop.ts'
+import { nextCommand } from './typed.ts'
 
 /** ValidatingAdmissionPolicy is stable since then. */
 const POLICIES_SINCE = 30
@@ -24,7 +25,8 @@ export const mustHavePolicies = async (session: Session, { policies }: Wanted): 
 }
 
 /** Nothing that somebody else wrote is written over: not a namesake, not a Helm release, not an installation in another namespace. */
-export const mustBeOurs = ({ namespace, outside }: Session, found: readonly Found[]): void => {
+export const mustBeOurs = (session: Session, found: readonly Found[]): void => {
+  const { namespace } = session
   // Of a namespace and of types it is not asked whose they are: they may be there before, and stay.
   const whose = found.filter(({ type }) => type !== NAMESPACE && type !== CRD)
   const foreign = whose.filter(({ now }) => now && !isOurs(now.metadata.labels))
@@ -43,7 +45,8 @@ export const mustBeOurs = ({ namespace, outside }: Session, found: readonly Foun
       'refused',
       `Ichor is installed in namespace ${elsewhere} of this cluster; a second installation would fight it. Nothing was installed`,
       [
-        `${outside.calledAs} install -n ${elsewhere} brings it up to date; ${outside.calledAs} uninstall -n ${elsewhere} removes it. One controller looks after all namespaces with --all-namespaces.`,
+        `-n ${elsewhere} brings that one up to date; one controller looks after all namespaces with --all-namespaces.`,
+        `This removes it: ${nextCommand(session, `uninstall -n ${elsewhere}`)}`,
       ],
     )
 }
@@ -73,7 +76,7 @@ const foreignStop = (foreign: readonly Found[]): Stop => {
  * whoever installs says which user it is.
  */
 export const mustKeepController = async (session: Session, { controller, policies }: Wanted, isNamed: boolean): Promise<void> => {
-  const { api, namespace, outside } = session
+  const { api, namespace } = session
   const account = userOf({ name: CONTROLLER_ACCOUNT, namespace })
   const user = 'user' in controller ? controller.user : account
   const known = await userOfPolicies(session)
@@ -86,7 +89,7 @@ export const mustKeepController = async (session: Session, { controller, policie
     'refused',
     `the controller that is here runs as ${now}, and one that runs as ${user} cannot stand beside it: the policies let only one write. Nothing was installed`,
     [
-      `${isInside ? 'Remove it' : 'End it, and remove the installation'} first: ${outside.calledAs} uninstall -n ${namespace}. Clusters and operations stay.`,
+      `${isInside ? 'Remove it' : 'End it, and remove the installation'} first; clusters and operations stay: ${nextCommand(session, `uninstall -n ${namespace}`)}`,
       ...('user' in controller && !isInside && policies ? [`Or say that it has gone: --controller-user ${user}`] : []),
     ],
   )

@@ -9,6 +9,7 @@ import { MACHINE, qualifiedName, TALOS_ACCOUNT } from './resource-types.ts'
 import type { Session } from './session.ts'
 import { must } from './session.ts'
 import { Stop } from './stop.ts'
+import { nextCommand } from './typed.ts'
 
 export type Writing = { readonly type: Resource; readonly object: KubeObject }
 
@@ -69,7 +70,8 @@ export const mustBeTaken = async (session: Session, all: readonly Found[], unsee
 const NO_TALOS_ACCESS = 'this cluster has no Talos API access: its control planes have to allow it'
 
 /** The patch, and the ways to bring it to the control planes: by an operation where Ichor knows them already. */
-const howTalosIsTold = async ({ api, namespace, outside }: Session): Promise<readonly string[]> => {
+const howTalosIsTold = async (session: Session): Promise<readonly string[]> => {
+  const { api, namespace } = session
   const machines = await api.list(MACHINE)
   const specs = (machines.ok ? machines.value : []).map(({ metadata, spec }) => ({
     ...metadata,
@@ -85,11 +87,11 @@ const howTalosIsTold = async ({ api, namespace, outside }: Session): Promise<rea
       .trimEnd()
       .split('\n')
       .map(line => `  ${line}`),
-    `${outside.calledAs} install --talos-patch -n ${namespace} > talos-access.yaml writes it into a file.`,
+    `This writes it into a file: ${nextCommand(session, `install --talos-patch -n ${namespace}`)} > talos-access.yaml`,
     'For each of them: talosctl patch mc -n ADDRESS -p @talos-access.yaml',
     ...(first
       ? [
-          `Or all of cluster ${first.clusterRef.name}: ${outside.calledAs} config rollout -f talos-access.yaml --cluster ${first.clusterRef.name} --machines ${known.map(({ name }) => name).join(',')} -n ${first.namespace} --wait`,
+          `Or all of cluster ${first.clusterRef.name}: ${nextCommand(session, `config rollout -f talos-access.yaml --cluster ${first.clusterRef.name} --machines ${known.map(({ name }) => name).join(',')} -n ${first.namespace} --wait`)}`,
         ]
       : []),
   ]

@@ -5,6 +5,7 @@ import { POLICY } from '../../install/policies.ts'
 import type { Wanted } from './install-objects.ts'
 import { isPolicy, lookAt, nameOf } from './install-writes.ts'
 import type { Session } from './session.ts'
+import { typed } from './typed.ts'
 
 /** Where somebody runs the controller himself, the policies tell as whom. */
 export const userOfPolicies = async ({ api }: Session): Promise<string | undefined> => {
@@ -24,7 +25,8 @@ export const tellStaying = async (session: Session, wanted: Wanted): Promise<voi
   if (staying.length === 0) return
   for (const { type, object } of staying) session.terminal.out(`${nameOf(type, object)} stays`)
   const user = await userOfPolicies(session)
+  const names = staying.map(({ type, object }) => `${type.plural}/${object.metadata.name}`)
   session.terminal.err(
-    `--without-policies leaves the policies that are here as they are${user === undefined ? '' : `; they let the controller write that runs as ${user}`}. They go with: kubectl delete ${staying.map(({ type, object }) => `${type.plural}/${object.metadata.name}`).join(' ')}`,
+    `--without-policies leaves the policies that are here as they are${user === undefined ? '' : `; they let the controller write that runs as ${user}`}. They go with: ${typed(`kubectl delete ${names.join(' ')}`, session.outside.calledAs, session.choice)}`,
   )
 }

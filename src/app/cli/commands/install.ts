@@ -58,7 +58,6 @@ const installAll = async (session: Session, options: InstallOptions): Promise<vo
   const asked = wantedOf(options, namespace, () => me)
   const timeoutMs = timeoutOf(options.timeout)!
   await mustHavePolicies(session, asked)
-  await mustKeepController(session, asked, options.controllerUser !== undefined)
   const types = await outside.crds()
   const rest = (await outside.installed(asked)).map(object => ({ type: typeOf(object as never), object }))
   const space = { type: NAMESPACE, object: namespaceObject(namespace) }
@@ -66,6 +65,7 @@ const installAll = async (session: Session, options: InstallOptions): Promise<vo
   // Who may not look may not write either, mostly: both are told at once.
   if (unseen.length > 0) await mustBeTaken(session, found, unseen)
   mustBeOurs(session, found)
+  await mustKeepController(session, asked, options.controllerUser !== undefined)
   const isNew = found.some(({ type, now }) => type === NAMESPACE && !now)
   const moves = await plannedMoves(session, types)
   const judged = await judgeNow(

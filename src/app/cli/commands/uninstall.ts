@@ -8,6 +8,7 @@ import { CLUSTER, CRD, OPERATION, SECRET, TALOS_ACCOUNT } from '../resource-type
 import type { Session } from '../session.ts'
 import { confirm, confirmName, must } from '../session.ts'
 import { named, Stop } from '../stop.ts'
+import { nextCommand, typed } from '../typed.ts'
 import type { Shell } from './command.ts'
 import { group, withExamples, works } from './command.ts'
 
@@ -26,7 +27,7 @@ export const uninstallCommand = (shell: Shell): Command => {
 type Found = { readonly type: Resource; readonly object: KubeObject }
 
 const remove = async (session: Session, options: Options): Promise<void> => {
-  const { api, terminal, outside, namespace } = session
+  const { api, terminal, namespace } = session
   const found = await installedHere(session)
   const crds = options.crds ? await ourCrds(session) : []
   const all = [...found, ...crds]
@@ -47,7 +48,10 @@ const remove = async (session: Session, options: Options): Promise<void> => {
     if (!gone.ok && gone.fault.kind !== 'notFound') must(session, gone, `remove ${nameOf(type, object)}`)
     terminal.out(`${nameOf(type, object)} removed`)
   }
-  if (!options.crds) terminal.err(`The resource types and what is stored of them stay; ${outside.calledAs} uninstall --crds removes them.`)
+  if (!options.crds)
+    terminal.err(
+      `The resource types and what is stored of them stay; this removes them: ${nextCommand(session, `uninstall --crds -n ${session.namespace}`)}`,
+    )
   tellLeft(session, left)
 }
 
@@ -61,11 +65,12 @@ const secretsLeft = async ({ api, namespace }: Session, everywhere: boolean): Pr
 }
 
 /** Each lets whoever reads it do anything with its machines. */
-const tellLeft = ({ terminal }: Session, left: Result<readonly KubeObject[]>): void => {
+const tellLeft = ({ terminal, outside, choice }: Session, left: Result<readonly KubeObject[]>): void => {
   if (!left.ok) return terminal.err(`Whether Secrets of ichor cluster add stay is not known: ${left.fault.message}`)
   if (left.value.length === 0) return
   terminal.err('Secrets that ichor cluster add wrote stay, with the keys of their clusters. Where a cluster is not to come back:')
-  for (const { metadata } of left.value) terminal.err(`  kubectl delete secret ${metadata.name} -n ${metadata.namespace}`)
+  for (const { metadata } of left.value)
+    terminal.err(`  ${typed(`kubectl delete secret ${metadata.name} -n ${metadata.namespace}`, outside.calledAs, choice)}`)
 }
 
 /** What bears the marks of an installation in this namespace: whatever flags it was installed with. */
@@ -103,7 +108,7 @@ const ourCrds = async ({ api, outside }: Session): Promise<readonly Found[]> => 
 
 /** A machine that is half done would stay so, cordoned perhaps, with nobody to bring it to its end. */
 const mustBeAtRest = async (session: Session, everywhere: boolean): Promise<void> => {
-  const { api, outside, namespace } = session
+  const { api, namespace } = session
   const listed = await api.list(OPERATION)
   if (!listed.ok) return
   const open = listed.value.filter(({ metadata, status }) => {
@@ -114,6 +119,6 @@ const mustBeAtRest = async (session: Session, everywhere: boolean): Promise<void
     throw new Stop(
       'refused',
       `operations are at work: ${named(open.map(({ metadata }) => `${metadata.namespace}/${metadata.name}`))}; nothing was removed`,
-      [`Let them end, or stop them: ${outside.calledAs} operation cancel NAME -n ${open[0]?.metadata.namespace ?? namespace}`],
+      [`Let them end, or stop them: ${nextCommand(session, `operation cancel NAME -n ${open[0]?.metadata.namespace ?? namespace}`)}`],
     )
 }
