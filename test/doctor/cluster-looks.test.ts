@@ -402,6 +402,17 @@ const TROUBLES: readonly Trouble[] = [
     mend: clinic => setLock(clinic, ''),
   },
   {
+    what: 'a lock of somebody else for which an operation waits',
+    look: 'lock',
+    wrong: clinic => {
+      operation(clinic, { phase: 'Paused', failureReason: 'ClusterLockHeld' })
+      setLock(clinic, 'somebody/else')
+    },
+    finds: /^error: Held by .*somebody\/else.* for \d+m.*none of Ichor's; 1 operation waits for it\.$/,
+    says: /ichor lock release home --force -n ichor-system/,
+    mend: clinic => setLock(clinic, ''),
+  },
+  {
     what: 'a lock of an operation that is gone',
     look: 'lock',
     wrong: clinic => {

@@ -116,7 +116,17 @@ const TROUBLES: readonly Trouble[] = [
       ...["controller's rights: unknown: The controller's rights", 'controller: unknown: The Deployment of the controller'],
       ...['leader: unknown: The Lease of the leader', 'cluster: unknown: Clusters'],
     ].map((text, index) => (index === 0 ? text : `${text} cannot be seen: the API server does not answer`)),
-    says: /--talosconfig FILE looks at machines without it/,
+    says: /ichor doctor --talosconfig FILE/,
+    code: 3,
+  },
+  {
+    what: 'a credential that is not accepted',
+    wrong: world => world.faults.set('get version', { kind: 'unauthenticated', message: 'the server does not accept our credential' }),
+    finds: [
+      'API server: error: https://10.0.0.1:6443 answers, but not to you: the server does not accept our credential',
+      ...Array.from({ length: 8 }, () => /: unknown: .* cannot be seen: the API server does not let us ask$/),
+    ],
+    says: /Log in anew, or choose another credential/,
     code: 3,
   },
   {
@@ -343,9 +353,37 @@ const TROUBLES: readonly Trouble[] = [
     code: 0,
   },
   {
+    what: 'a controller that somebody runs and that hangs',
+    wrong: world => {
+      runByAlice(world)
+      lease(world, spec => {
+        spec.holderIdentity = 'demo'
+        spec.renewTime = microTime(bootTime - 300_000)
+      })
+    },
+    finds: ['leader: error: The controller demo has not renewed its Lease since 2026-03-01T13:55:00Z (5m ago), and nobody took over.'],
+    says: /See whether its process still runs.* ichor controller --namespace ichor-system/,
+    code: 3,
+  },
+  {
+    what: 'types that are there alone',
+    wrong: world => {
+      for (const key of [...world.objects.keys()]) if (!key.startsWith('customresourcedefinitions/')) world.objects.delete(key)
+    },
+    finds: [
+      'policies: error: ichor-operations, ichor-status and ichor-leases are not there.',
+      'controller: error: There is no Deployment ichor-controller in namespace ichor-system.',
+      'leader: error: Nobody has ever led in namespace ichor-system.',
+    ],
+    says: /ichor install --no-controller -n ichor-system/,
+    code: 3,
+  },
+  {
     what: 'a leader that has not been heard of',
     wrong: world => lease(world, spec => (spec.renewTime = microTime(bootTime - 300_000))),
-    finds: ['leader: error: ichor-controller-0 has not been heard of for 5m, and nobody took over.'],
+    finds: [
+      'leader: error: The controller ichor-controller-0 has not renewed its Lease since 2026-03-01T13:55:00Z (5m ago), and nobody took over.',
+    ],
     says: /kubectl -n ichor-system logs deployment\/ichor-controller/,
     code: 3,
   },
@@ -405,6 +443,72 @@ describe('ichor doctor on an installation', () => {
     expect(troublesOf(await doctor(world))).toEqual([])
   })
 
+  it('says in one line that nothing is installed, and looks at what there is all the same', async () => {
+    const world = healthy()
+    world.objects.clear()
+    for (const type of ['talosclusters', 'talosmachines', 'talosoperations'])
+      world.faults.set(`list ${type}`, { kind: 'notFound', message: 'the server could not find the requested resource' })
+    const { code, findings } = await doctor(world)
+    expect(code).toBe(3)
+    expect(findings.filter(({ severity }) => severity !== 'ok')).toEqual([
+      {
+        about: 'Installation in namespace ichor-system, https://10.0.0.1:6443',
+        look: 'installation',
+        severity: 'error',
+        message: 'Ichor is not installed here.',
+        remedy: 'docs/install.md tells how it is installed; for a controller that you run yourself:',
+        command: 'ichor install --no-controller -n ichor-system',
+      },
+    ])
+    expect(findings.map(({ look }) => look)).toEqual(['API server', 'clocks', 'certificates', 'installation', 'your rights'])
+  })
+
+  it('tells in one line what one has no right to see, and which rights that takes', async () => {
+    const world = healthy()
+    const refuse = (verb: string, resource: string, group: string, rest: string) =>
+      world.faults.set(`${verb} ${resource}`, {
+        kind: 'forbidden',
+        message: `${resource} is forbidden: User "eve" cannot ${verb} resource "${resource}" in API group "${group}" ${rest}`,
+      })
+    refuse('get', 'customresourcedefinitions', 'apiextensions.k8s.io', 'at the cluster scope')
+    refuse('get', 'deployments', 'apps', 'in the namespace "ichor-system"')
+    expect(await world.run('doctor')).toBe(1)
+    const hidden = world.out.filter(line => line.includes('?'))
+    expect(hidden).toEqual([
+      expect.stringMatching(
+        /^ {2}\? not for you +CRDs and controller: that takes the rights to get customresourcedefinitions\.apiextensions\.k8s\.io and get deployments\.apps in ichor-system\.$/,
+      ),
+    ])
+    const { findings } = await doctor(world)
+    expect(findings.filter(one => 'lacks' in one).map(({ look }) => look)).toEqual(['CRDs', 'controller'])
+  })
+
+  describe('asked about a namespace in which it is not installed', () => {
+    const elsewhere = async (world: Bench) => {
+      world.out.length = 0
+      const code = await world.run('doctor', '-n', 'nons', '-o', 'json')
+      return { code, findings: (JSON.parse(world.out.join('\n')) as { findings: Told[] }).findings }
+    }
+
+    it('says where it is, and looks at it there', async () => {
+      const found = await elsewhere(healthy())
+      expect([found.code, troublesOf(found)]).toEqual([
+        3,
+        ['installation: error: Ichor is installed in namespace ichor-system, not in nons.'],
+      ])
+      expect(found.findings.find(({ look }) => look === 'installation')?.command).toBe('ichor doctor -n ichor-system')
+      expect(found.findings.find(({ look }) => look === 'leader')?.message).toBe('ichor-controller-0 leads.')
+    })
+
+    it('finds nothing wrong where it looks after all namespaces', async () => {
+      const world = healthy()
+      deployment(world, object => object.spec.template.spec.containers[0].args.push('--namespace='))
+      const found = await elsewhere(world)
+      expect([found.code, troublesOf(found)]).toEqual([0, []])
+      expect(found.findings.find(({ look }) => look === 'installation')?.message).toBe('In namespace ichor-system, for all namespaces.')
+    })
+  })
+
   it('judges the age of the lease by the clock of the API server', async () => {
     const world = healthy()
     world.clockAhead = -300_000
@@ -417,7 +521,9 @@ describe('ichor doctor on an installation', () => {
     runByAlice(world)
     const found = await doctor(world)
     expect([found.code, troublesOf(found)]).toEqual([0, []])
-    expect(found.findings.find(({ look }) => look === 'policies')?.message).toBe('They hold, for the controller alice@example.org.')
+    expect(found.findings.find(({ look }) => look === 'policies')?.message).toBe(
+      'They hold, for the controller alice@example.org: that is you, so they do not hold for you.',
+    )
     world.user = 'bob'
     expect(troublesOf(await doctor(world))).toEqual([expect.stringMatching(/^controller's rights: unknown: .*runs as alice@example\.org/)])
   })

@@ -1,4 +1,4 @@
-import type { Finding, Looked, Severity } from '../../core/looks/look.ts'
+import { type Finding, listed, type Looked, type Severity, unseen } from '../../core/looks/look.ts'
 import type { Colors } from './terminal.ts'
 import { type Given, typed } from './typed.ts'
 
@@ -24,7 +24,7 @@ const paint = (severity: Severity, { green, yellow, red, dim }: Colors): ((text:
 
 /** A report: every look with its findings, the names in a column. */
 export const reportLines = (looked: readonly Looked[], colors: Colors, calledAs: string, given: Given): string[] => {
-  const told = looked.filter(({ findings }) => findings.length > 0)
+  const told = hiddenTogether(looked).filter(({ findings }) => findings.length > 0)
   const width = Math.max(0, ...told.map(({ look }) => look.length))
   return told.flatMap(({ look, findings }) =>
     findings.flatMap((finding, index) => {
@@ -36,4 +36,19 @@ export const reportLines = (looked: readonly Looked[], colors: Colors, calledAs:
       ]
     }),
   )
+}
+
+/** What one has no right to see, in one line at the end: the API server says the same of each at length. */
+const hiddenTogether = (looked: readonly Looked[]): readonly Looked[] => {
+  const hidden = looked.flatMap(({ look, findings }) =>
+    findings.flatMap(finding => (finding.lacks === undefined ? [] : [{ look, ...finding }])),
+  )
+  if (hidden.length < 2) return looked
+  const each = (of: 'look' | 'lacks' | 'remedy'): readonly string[] => [...new Set(hidden.flatMap(finding => finding[of] ?? []))]
+  const rights = each('lacks')
+  const message = `${listed(each('look'))}: that takes the ${rights.length === 1 ? 'right' : 'rights'} to ${listed(rights)}.`
+  return [
+    ...looked.map(({ look, findings }) => ({ look, findings: findings.filter(({ lacks }) => lacks === undefined) })),
+    { look: 'not for you', findings: [unseen(message, { remedy: each('remedy').join(' ') })] },
+  ]
 }

@@ -1,5 +1,6 @@
 import type { ApiFault, Cause } from '../../adapters/kube/classify.ts'
 import type { Exit } from './exit-codes.ts'
+import { roleHints } from './roles-with.ts'
 
 /** More that is said below: what there is, or what would be right; where that is a command, it is told as it is typed here, with the namespace that was given. */
 export type Hint = string | { readonly before: string; readonly command: string }
@@ -29,7 +30,7 @@ export const faultStop = (fault: ApiFault, tried: string, server: string): Stop 
     case 'unauthenticated':
       return said(['The API server does not accept the credential of this context: log in anew, or choose another with --context.'])
     case 'forbidden':
-      return said(['Ask an administrator for one of the ClusterRoles ichor-viewer, ichor-operator or ichor-admin.'])
+      return said(roleHints(fault.message))
     case 'wrongPeer':
       return said(['The certificate of the API server is not from the CA in the kubeconfig: is it the right server?'])
     case 'conflict':

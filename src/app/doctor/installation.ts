@@ -3,24 +3,28 @@ import { RESOURCE } from '../../adapters/kube/resource.ts'
 import { CONTROLLER } from '../../api/names.ts'
 import type { Certificate } from '../../core/looks/cluster-sight.ts'
 import type { CrdFacts, DeploymentSight, InstallationSight, PodSight } from '../../core/looks/installation-sight.ts'
+import { unaskedText } from '../../core/looks/unasked.ts'
 import { INSTANCE, MANAGED_BY } from '../../install/installation.ts'
 import { POLICY } from '../../install/policies.ts'
 import { CONTROLLER_ACCOUNT, userOf } from '../../install/roles.ts'
 import { failed, ok, type Result } from '../../ports/fault.ts'
 import type { KubeObject } from '../cli/api.ts'
+import { userOfPolicies } from '../cli/installed-policies.ts'
 import { CRD, DEPLOYMENT, LEASE } from '../cli/resource-types.ts'
 import { type Session, whoAmI } from '../cli/session.ts'
 import { controllerLacks, ownAbilities } from './rights.ts'
 
-/** Looks at the installation with the rights of whoever asks. Reads only. */
-export const installationSight = async (session: Session, certificates: readonly Certificate[]): Promise<InstallationSight> => {
-  const { api, namespace, outside, server, terminal } = session
+/** Looks at the installation with the rights of whoever asks, in whatever namespace it is. Reads only. */
+export const installationSight = async (asking: Session, certificates: readonly Certificate[]): Promise<InstallationSight> => {
+  const { api, outside, server, terminal, namespace: asked } = asking
   const [version, serverClock, wanted] = await Promise.all([api.serverVersion(), api.clockAhead(), outside.crds()])
-  const about = { now: terminal.now(), namespace, program: outside.version, server, version, serverClock, certificates }
+  const session = version.ok ? { ...asking, namespace: await placeOf(asking) } : asking
+  const { namespace } = session
+  const about = { now: terminal.now(), namespace, asked, program: outside.version, server, version, serverClock, certificates }
   const wantedCrds = Object.fromEntries(wanted.map(crd => [crd.metadata.name, crdFacts(crd)]))
   // Every question would wait for the same deadline, and be answered with the same words.
   if (!version.ok) {
-    const away = failed(version.fault.kind, 'the API server does not answer')
+    const away = failed(version.fault.kind, unaskedText(version.fault))
     return {
       ...{
         ...about,
@@ -41,7 +45,7 @@ export const installationSight = async (session: Session, certificates: readonly
     Promise.all(wanted.map(async ({ metadata: { name } }) => [name, await optional(session, CRD, undefined, name, crdFacts)] as const)),
     deploymentOf(session),
     optional(session, LEASE, namespace, CONTROLLER, leaseOf),
-    ownAbilities(session),
+    ownAbilities(asking),
     userOfPolicies(session),
     whoAmI(session),
   ])
@@ -54,6 +58,16 @@ export const installationSight = async (session: Session, certificates: readonly
     ...about,
     ...{ wantedCrds, crds: Object.fromEntries(crds), policies, policiesFor, self, own, controllerLacks: lacks, lease, deployment },
   }
+}
+
+/** The namespace that is asked about, unless nothing of a controller is in it, and the marks of an installation are of another one. */
+const placeOf = async ({ api, namespace }: Session): Promise<string> => {
+  const here = await Promise.all([api.get(DEPLOYMENT, namespace, CONTROLLER), api.get(LEASE, namespace, CONTROLLER)])
+  if (here.some(found => found.ok || found.fault.kind !== 'notFound')) return namespace
+  const marked = await api.get(POLICY_TYPES['ValidatingAdmissionPolicy']!, undefined, POLICY.status)
+  if (!marked.ok) return namespace
+  const { labels, annotations } = marked.value.metadata
+  return (labels?.[MANAGED_BY] === 'Helm' ? annotations?.[RELEASE_NAMESPACE] : labels?.[INSTANCE]) ?? namespace
 }
 
 const optional = async <T>(
@@ -102,12 +116,6 @@ const leaseOf = ({ spec }: KubeObject) => {
 
 const accountIn = (namespace: string): string => userOf({ name: CONTROLLER_ACCOUNT, namespace })
 
-/** Where somebody runs the controller himself, the policies tell as whom. */
-const userOfPolicies = async ({ api }: Session): Promise<string | undefined> => {
-  const found = await api.get(POLICY_TYPES['ValidatingAdmissionPolicy']!, undefined, POLICY.status)
-  return found.ok ? /request\.userInfo\.username == '([^']+)'/.exec(JSON.stringify(found.value.spec))?.[1] : undefined
-}
-
 const policyFacts = async ({ api, namespace, outside }: Session, user: string): Promise<InstallationSight['policies']> => {
   const wanted = await outside.installed({ namespace, controller: { user }, policies: true, allNamespaces: false })
   const expected = wanted.filter(({ kind }) => kind !== undefined && kind in POLICY_TYPES) as readonly (KubeObject & InstalledPolicy)[]
@@ -136,6 +144,7 @@ const deploymentOf = async (session: Session): Promise<Result<DeploymentSight | 
 }
 
 const RELEASE = 'meta.helm.sh/release-name'
+const RELEASE_NAMESPACE = 'meta.helm.sh/release-namespace'
 
 const podsOf = async ({ api, namespace }: Session): Promise<Result<readonly PodSight[]>> => {
   const listed = await api.list(RESOURCE.pod, namespace)

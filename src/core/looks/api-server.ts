@@ -2,6 +2,7 @@ import { parseVersion } from '../versions.ts'
 import { judgedCertificates, endOf } from './certificates.ts'
 import { judged, serverTime } from './clock.ts'
 import type { InstallationSight } from './installation-sight.ts'
+import { isSilent } from './unasked.ts'
 import { fine, type Look, orFine, wrong } from './look.ts'
 
 /** ValidatingAdmissionPolicy is stable since then. */
@@ -13,10 +14,16 @@ export const apiServer: Look<InstallationSight> = {
   look: ({ server, version }) => {
     if (!version.ok)
       return [
-        wrong(`${server} does not answer: ${version.fault.message}`, {
-          remedy:
-            'Is it running, and is it the right one? --context and --kubeconfig choose another; --talosconfig FILE looks at machines without it.',
-        }),
+        isSilent(version.fault)
+          ? wrong(`${server} does not answer: ${version.fault.message}`, {
+              remedy: 'Is it running, and is it the right one? --context and --kubeconfig choose another.',
+            })
+          : wrong(`${server} answers, but not to you: ${version.fault.message}`, {
+              remedy:
+                version.fault.kind === 'unauthenticated'
+                  ? 'Log in anew, or choose another credential with --context or --kubeconfig.'
+                  : 'Is it the right one? --context and --kubeconfig choose another.',
+            }),
       ]
     const parsed = parseVersion(version.value)
     if (parsed && parsed.minor < POLICIES_SINCE)

@@ -1,3 +1,4 @@
+import { formatDuration } from '../../api/duration.ts'
 import type { ClusterSight } from './cluster-sight.ts'
 import { inNamespace, nameOf } from './cluster-sight.ts'
 import { fine, type Look, warning, wrong } from './look.ts'
@@ -16,6 +17,13 @@ export const controllerSight: Look<ClusterSight> = {
       return [
         warning('No controller has looked at this cluster yet.', {
           remedy: 'Is one at work, and does it look after this namespace?',
+          ...look,
+        }),
+      ]
+    if (sight.controllerSilentMs !== undefined)
+      return [
+        warning(`It has not looked for ${formatDuration(sight.controllerSilentMs)}. Then it said: ${ready.message || ready.reason}`, {
+          remedy: 'What it says of machines is that old, too: let a controller work first.',
           ...look,
         }),
       ]

@@ -1,5 +1,6 @@
 import { formatDuration } from '../../api/duration.ts'
 import { CONTROLLER } from '../../api/names.ts'
+import { iso } from '../ledger.ts'
 import { installCommand } from './install-command.ts'
 import type { DeploymentSight, InstallationSight } from './installation-sight.ts'
 import { fine, type Finding, listed, type Look, seen, warning, wrong } from './look.ts'
@@ -14,6 +15,8 @@ export const deployment: Look<InstallationSight> = {
     seen('The Deployment of the controller', sight.deployment, found => {
       if (found) return running(sight, found)
       if (isLed(sight)) return [fine('It runs without a Deployment.')]
+      // Somebody has run it: the leader's Lease says more.
+      if (sight.lease.ok && sight.lease.value) return []
       return [
         wrong(`There is no Deployment ${CONTROLLER} in namespace ${sight.namespace}.`, {
           remedy: 'Install it, or run one yourself (ichor controller); -n chooses another namespace.',
@@ -60,17 +63,33 @@ export const leader: Look<InstallationSight> = {
   name: 'leader',
   look: sight =>
     seen('The Lease of the leader', sight.lease, lease => {
-      const none = {
-        remedy: 'See why no controller takes the lead: its log, and whether it reaches the API server.',
-        command: `kubectl -n ${sight.namespace} logs deployment/${CONTROLLER}`,
-      }
+      const none =
+        sight.deployment.ok && !sight.deployment.value
+          ? {
+              remedy: 'See whether its process still runs and reaches the API server: its log. One that is started anew takes the lead.',
+              command: `ichor controller --namespace ${sight.namespace}`,
+            }
+          : {
+              remedy: 'See why no controller takes the lead: its log, and whether it reaches the API server.',
+              command: `kubectl -n ${sight.namespace} logs deployment/${CONTROLLER}`,
+            }
       if (!lease) return [wrong(`Nobody has ever led in namespace ${sight.namespace}.`, none)]
       const idle = serverNow(sight) - lease.renewed
       if (lease.holder === '') return [wrong(`Nobody leads since ${formatDuration(idle)}: no operation goes on.`, none)]
-      if (!isLed(sight)) return [wrong(`${lease.holder} has not been heard of for ${formatDuration(idle)}, and nobody took over.`, none)]
+      if (!isLed(sight))
+        return [
+          wrong(
+            `The controller ${lease.holder} has not renewed its Lease since ${iso(lease.renewed).replace(/\.\d+Z$/, 'Z')} (${formatDuration(idle)} ago), and nobody took over.`,
+            none,
+          ),
+        ]
       return [fine(`${lease.holder} leads.`)]
     }),
 }
+
+/** How long no controller has been at work that once was; undefined where one is, or nobody knows. */
+export const controllerSilence = (sight: InstallationSight): number | undefined =>
+  sight.lease.ok && sight.lease.value && !isLed(sight) ? serverNow(sight) - sight.lease.value.renewed : undefined
 
 const isLed = (sight: InstallationSight): boolean => {
   const lease = sight.lease.ok ? sight.lease.value : undefined

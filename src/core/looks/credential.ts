@@ -1,6 +1,6 @@
 import { seen } from './look.ts'
 import type { ClusterSight } from './cluster-sight.ts'
-import { fine, listed, type Look, unseen, wrong } from './look.ts'
+import { fine, lackOf, listed, type Look, unseen, wrong } from './look.ts'
 
 const NEEDED = 'os:admin'
 
@@ -15,7 +15,8 @@ export const credential: Look<ClusterSight> = {
     if (sight.hidden)
       return [
         unseen(`${secretOf(sight)} is not for you to read: ${sight.hidden.message}`, {
-          remedy: 'Nothing is wrong with that. To look at its machines all the same, bring a talosconfig of your own: --talosconfig FILE.',
+          remedy: `Nothing is wrong with that.${sight.isSeenBesides ? '' : ' To look at its machines all the same, bring a talosconfig of your own: --talosconfig FILE.'}`,
+          ...lackOf(sight.hidden),
         }),
       ]
     if (!sight.access.ok && (sight.access.fault.kind === 'unreachable' || sight.access.fault.kind === 'busy'))

@@ -36,7 +36,10 @@ export type Ability = { readonly what: string; readonly may: boolean }
 /** The cluster in which Ichor's own resources live, as it was seen from where we are, with our own rights. */
 export type InstallationSight = {
   readonly now: number
+  /** Of the installation. */
   readonly namespace: string
+  /** The namespace that was asked about: another one where Ichor is not installed in it. */
+  readonly asked: string
   /** Our own version, without v. */
   readonly program: string
   /** Its address. */

@@ -1,4 +1,5 @@
 import type { Fault, Result } from '../../ports/fault.ts'
+import { rightIn, rightText } from '../missing-right.ts'
 
 /** `unknown`: it could not be looked at, and why. */
 export type Severity = 'ok' | 'warning' | 'error' | 'unknown'
@@ -11,6 +12,8 @@ export type Finding = {
   readonly remedy?: string
   /** The same as a line to type, where there is one. */
   readonly command?: string
+  /** The right that is missing to see it. */
+  readonly lacks?: string
 }
 
 /** One thing that can be wrong. What is well says so in one finding; what is not, in one for each thing that is wrong. */
@@ -22,7 +25,7 @@ export type Looked = { readonly look: string; readonly findings: readonly Findin
 export const lookAt = <Sight>(looks: readonly Look<Sight>[], sight: Sight): readonly Looked[] =>
   looks.map(({ name, look }) => ({ look: name, findings: look(sight) }))
 
-type Cure = Pick<Finding, 'remedy' | 'command'>
+type Cure = Pick<Finding, 'remedy' | 'command' | 'lacks'>
 
 export const fine = (message: string): Finding => ({ severity: 'ok', message })
 export const warning = (message: string, cure: Cure = {}): Finding => ({ severity: 'warning', message, ...cure })
@@ -34,7 +37,16 @@ export const orFine = (found: readonly Finding[], well: string): readonly Findin
 
 /** What a fault keeps from being seen. */
 export const unseenFor = (what: string, fault: Fault): Finding =>
-  unseen(`${what} cannot be seen: ${fault.message}`, fault.kind === 'forbidden' ? { remedy: 'Ask somebody who may see it.' } : {})
+  unseen(
+    `${what} cannot be seen: ${fault.message}`,
+    fault.kind === 'forbidden' ? { remedy: 'Ask somebody who may see it.', ...lackOf(fault) } : {},
+  )
+
+/** The right that a fault is about. */
+export const lackOf = ({ message }: Fault): Pick<Finding, 'lacks'> => {
+  const right = rightIn(message)
+  return right ? { lacks: rightText(right) } : {}
+}
 
 /** The look at a value; where there is none, that it cannot be seen. */
 export const seen = <T>(what: string, result: Result<T>, look: (value: T) => readonly Finding[]): readonly Finding[] =>

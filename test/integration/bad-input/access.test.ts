@@ -264,7 +264,7 @@ describe('a Kubernetes API that does not help', () => {
     })
   })
 
-  const roles = '  Ask an administrator for one of the ClusterRoles ichor-viewer, ichor-operator or ichor-admin.\n'
+  const roles = { nobody: 'ichor-viewer, ichor-operator or ichor-admin', viewer: 'ichor-operator or ichor-admin' }
   const where = 'in API group "ichor.maesh.dev" in the namespace "ichor-system"'
   it.each([
     [
@@ -286,7 +286,11 @@ describe('a Kubernetes API that does not help', () => {
       `talosoperations.ichor.maesh.dev is forbidden: User "viewer" cannot create resource "talosoperations" ${where}`,
     ],
   ] as const)('RBAC forbids %s: %s', async (user, args, tried, sentence) => {
-    expect(await bench.ichorAs(user, ...args)).toEqual({ code: 1, out: '', err: `error: cannot ${tried}: ${sentence}\n${roles}` })
+    expect(await bench.ichorAs(user, ...args)).toEqual({
+      code: 1,
+      out: '',
+      err: `error: cannot ${tried}: ${sentence}\n  Ask an administrator for one of the ClusterRoles ${roles[user]}.\n`,
+    })
     expect(await count(RESOURCE.talosOperation, NAMESPACE)).toBe(0)
     expect(bench.traces()).toEqual([])
   })

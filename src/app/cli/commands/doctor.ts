@@ -1,5 +1,6 @@
 import type { Command } from 'commander'
 import type { InstallationSight } from '../../../core/looks/installation-sight.ts'
+import { unaskedText } from '../../../core/looks/unasked.ts'
 import { fine, type Finding, lookAt, type Looked, plural, type Severity, unseen, unseenFor } from '../../../core/looks/look.ts'
 import type { Fault } from '../../../ports/fault.ts'
 import type { Exit } from '../exit-codes.ts'
@@ -60,12 +61,9 @@ const registered = async (outside: Outside, options: Options): Promise<readonly 
     if (!(error instanceof Stop) || options.talosconfig === undefined) throw error
     return [{ about: 'Installation', given: choiceOf(options), looked: [{ look: 'kubeconfig', findings: [unseen(`${error.message}.`)] }] }]
   }
-  const [{ installationSight }, { installationLooks }] = await Promise.all([
-    import('../../doctor/installation.ts'),
-    import('../../../core/looks/installation-looks.ts'),
-  ])
+  const [{ installationSight }, { installationLooks }] = await Promise.all([import('../../doctor/installation.ts'), looksAtInstallations()])
   const sight = await installationSight(session, await outside.certificates(session.choice))
-  const about = `Installation in namespace ${session.namespace}, ${session.server}`
+  const about = `Installation in namespace ${sight.namespace}, ${session.server}`
   return [{ about, given: session.choice, looked: lookAt(installationLooks, sight) }, ...(await clusters(session, options, sight))]
 }
 
@@ -73,7 +71,8 @@ const clusters = async (session: Session, options: Options, installation: Instal
   const { api, namespace, outside, choice } = session
   const { cluster: only } = options
   const notSeen = (about: string, fault: Fault): Part => unseenPart(about, fault, options)
-  if (!installation.version.ok) return [notSeen('Clusters', { ...installation.version.fault, message: 'the API server does not answer' })]
+  if (!installation.version.ok)
+    return [notSeen('Clusters', { ...installation.version.fault, message: unaskedText(installation.version.fault) })]
   const wanted = only === undefined ? undefined : bareName(CLUSTER, only)
   if (wanted !== undefined) await mustGet(session, CLUSTER, wanted)
   const listed = wanted === undefined ? await api.list(CLUSTER, namespace) : undefined
@@ -91,12 +90,22 @@ const clusters = async (session: Session, options: Options, installation: Instal
   const { deployment } = installation
   const pods = deployment.ok && deployment.value?.pods.ok ? deployment.value.pods.value : []
   const nodes = pods.filter(({ ready }) => ready).map(({ node }) => node)
+  const silentMs = (await looksAtInstallations()).controllerSilence(installation)
   const clusterLooks = await looksAtClusters()
   return Promise.all(
     names.map(async (name): Promise<Part> => {
       const sight = await outside.registeredSight({ namespace, name }, choice, nodes)
       return sight.ok
-        ? { about: `Cluster ${name}`, cluster: name, given: choice, looked: lookAt(clusterLooks, sight.value) }
+        ? {
+            about: `Cluster ${name}`,
+            cluster: name,
+            given: choice,
+            looked: lookAt(clusterLooks, {
+              ...sight.value,
+              isSeenBesides: options.talosconfig !== undefined,
+              ...(silentMs === undefined ? {} : { controllerSilentMs: silentMs }),
+            }),
+          }
         : { ...notSeen(`Cluster ${name}`, sight.fault), cluster: name }
     }),
   )
@@ -106,6 +115,8 @@ const addOne = (namespace: string) => ({
   remedy: 'Add one, or choose another namespace with -n.',
   command: `ichor cluster add NAME --talosconfig FILE -n ${namespace}`,
 })
+
+const looksAtInstallations = () => import('../../../core/looks/installation-looks.ts')
 
 /** Slow to load, with all that is known of versions. */
 const looksAtClusters = async () => (await import('../../../core/looks/cluster-looks.ts')).clusterLooks
