@@ -362,7 +362,7 @@ const TROUBLES: readonly Trouble[] = [
       })
     },
     finds: ['leader: error: The controller demo has not renewed its Lease since 2026-03-01T13:55:00Z (5m ago), and nobody took over.'],
-    says: /See whether its process still runs.* ichor controller --namespace ichor-system/,
+    says: /See whether its process still runs.* ichor controller --namespace ichor-system --lease-namespace ichor-system/,
     code: 3,
   },
   {

@@ -67,7 +67,7 @@ export const leader: Look<InstallationSight> = {
         sight.deployment.ok && !sight.deployment.value
           ? {
               remedy: 'See whether its process still runs and reaches the API server: its log. One that is started anew takes the lead.',
-              command: `ichor controller --namespace ${sight.namespace}`,
+              command: `ichor controller --namespace ${sight.namespace} --lease-namespace ${sight.namespace}`,
             }
           : {
               remedy: 'See why no controller takes the lead: its log, and whether it reaches the API server.',
