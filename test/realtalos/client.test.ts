@@ -170,7 +170,7 @@ describe('our client acts on real machines', () => {
     expect(await versions()).toBe(set)
 
     await talosctl(place, '-n', address, 'patch', 'mc', '--mode', 'staged', '-p', '{"machine":{"nodeLabels":{"example.org/staged":"yes"}}}')
-    expect(await talos.setInstallImage(address, installer)).toMatchObject(refused('precondition', 'staged or on trial'))
+    expect(await talos.setInstallImage(address, installer)).toMatchObject(refused('precondition', 'is staged there'))
     expect(await config()).toContain(image)
     await talosctl(place, '-n', address, 'patch', 'mc', '--mode', 'no-reboot', '-p', `{"machine":{"install":{"image":"${installer}"}}}`)
     // talosctl writes it without the comments that another of its commands may have put there.
