@@ -103,7 +103,7 @@ describe.skipIf('missing' in parts)(`installing again${'missing' in parts ? ` ($
         expect((await ichor('doctor')).out.join('\n')).not.toContain(gap)
         expect(changed((await ichor(...BY_HAND)).out)).toEqual([])
       },
-      60_000,
+      240_000,
     )
     afterAll(uninstalled)
   })
@@ -131,7 +131,7 @@ describe.skipIf('missing' in parts)(`installing again${'missing' in parts ? ` ($
       await uninstalled()
       expect(await ichor(...INSIDE)).toMatchObject({ code: 0, err: '' })
       await uninstalled()
-    }, 60_000)
+    }, 240_000)
 
     it('nor is the Deployment; and policies that are not for it are made so', async () => {
       expect(await ichor(...INSIDE)).toMatchObject({ code: 0, err: '' })
@@ -146,7 +146,7 @@ describe.skipIf('missing' in parts)(`installing again${'missing' in parts ? ` ($
       expect(changed((await ichor(...INSIDE)).out)).toEqual(['validatingadmissionpolicy.admissionregistration.k8s.io/ichor-status updated'])
       expect(await controllers()).toEqual([account])
       await uninstalled()
-    }, 60_000)
+    }, 240_000)
 
     it('says of policies that are there that they stay, and for whom, where an installation has none', async () => {
       expect(await ichor(...INSIDE)).toMatchObject({ code: 0, err: '' })
@@ -163,7 +163,7 @@ describe.skipIf('missing' in parts)(`installing again${'missing' in parts ? ` ($
       await uninstalled()
       expect(await ichor(...INSIDE, '--without-policies')).toMatchObject({ code: 0, err: '' })
       await uninstalled()
-    }, 60_000)
+    }, 240_000)
   })
 
   describe('the dry run', () => {
@@ -174,7 +174,7 @@ describe.skipIf('missing' in parts)(`installing again${'missing' in parts ? ` ($
     it('tells of types as of all else, before they are there and after', async () => {
       expect(await ichor('uninstall', '--crds', '--confirm', NAMESPACE)).toMatchObject({ code: 0 })
       const left = async () => (await must({ path: '/apis/apiextensions.k8s.io/v1/customresourcedefinitions' })).items as unknown
-      await expect.poll(left, { timeout: 60_000 }).toEqual([])
+      await expect.poll(left, { timeout: 180_000 }).toEqual([])
       expect((await ichor('install', '--crds-only', '--dry-run')).out).toEqual([
         ...TYPES.map(name => `${name} would be created`),
         'Nothing was written.',
@@ -187,7 +187,7 @@ describe.skipIf('missing' in parts)(`installing again${'missing' in parts ? ` ($
         expect(changed((await ichor(...args, '--dry-run')).out)).toEqual([])
       }
       await uninstalled()
-    }, 120_000)
+    }, 240_000)
 
     it('of the removal refuses what the removal refuses', async () => {
       expect(await ichor(...BY_HAND)).toMatchObject({ code: 0 })
@@ -209,13 +209,13 @@ describe.skipIf('missing' in parts)(`installing again${'missing' in parts ? ` ($
         contentType: 'application/merge-patch+json',
         body: { status: { phase: 'Running' } },
       } as const
-      await expect.poll(async () => (await server.request(running)).status, { timeout: 30_000 }).toBe(200)
+      await expect.poll(async () => (await server.request(running)).status, { timeout: 180_000 }).toBe(200)
       const dry = await ichor('uninstall', '--crds', '--dry-run')
       expect(dry).toMatchObject({ code: 3, out: [] })
       expect(dry).toEqual(await ichor('uninstall', '--crds', '--confirm', NAMESPACE))
       await must({ path: `${path}/up`, method: 'DELETE' })
       expect(await ichor('uninstall', '--dry-run')).toMatchObject({ code: 0, err: '' })
-    }, 60_000)
+    }, 240_000)
   })
 
   describe('a cluster that was added', () => {
@@ -225,7 +225,7 @@ describe.skipIf('missing' in parts)(`installing again${'missing' in parts ? ` ($
       expect(await ichor(...BY_HAND)).toMatchObject({ code: 0 })
       const { talosconfigPath } = await makeTalosCredentials({ cluster: 'home', machines: [], endpoints: ['127.77.0.1'], folder })
       expect(await ichor('cluster', 'add', 'home', '--talosconfig', talosconfigPath)).toMatchObject({ code: 0 })
-    }, 60_000)
+    }, 240_000)
     afterAll(() => rmSync(folder, { recursive: true }))
 
     it("is not taken for somebody else's, and it is said what to do", async () => {
@@ -248,7 +248,7 @@ describe.skipIf('missing' in parts)(`installing again${'missing' in parts ? ` ($
           `  kubectl delete secret home-talosconfig -n ichor-system --kubeconfig ${server.kubeconfigPath('admin')}`,
         ])
       }
-    }, 60_000)
+    }, 240_000)
   })
 
   it("says what to do about objects that are really somebody else's", async () => {

@@ -62,7 +62,7 @@ describe.skipIf('missing' in parts)(`installing over${'missing' in parts ? ` (${
     await ichor(['uninstall', '-n', NAMESPACE, '--yes'])
     expect(await ichor(['uninstall', '-n', NAMESPACE, '--crds', '--confirm', NAMESPACE])).toMatchObject({ code: 0, err: '' })
     const left = async () => ((await must({ path: CRDS })) as { items: readonly unknown[] }).items.length
-    await expect.poll(left, { timeout: 60_000 }).toBe(0)
+    await expect.poll(left, { timeout: 180_000 }).toBe(0)
   }, 240_000)
 
   const must = async (request: KubeRequest): Promise<any> => {
@@ -169,7 +169,7 @@ describe.skipIf('missing' in parts)(`installing over${'missing' in parts ? ` (${
         expect(await ichor(INSTALL, before)).toMatchObject({ code: 0, err: '' })
       }
       await operation()
-      await expect.poll(async () => (await forbidden()).body.message as string, { timeout: 60_000 }).toContain(OLD_WORDS)
+      await expect.poll(async () => (await forbidden()).body.message as string, { timeout: 180_000 }).toContain(OLD_WORDS)
       // A moment ago the policies did not hold yet.
       const stored = await must({ path: `${OPERATIONS}/up` })
       const before = await policies()
@@ -187,7 +187,7 @@ describe.skipIf('missing' in parts)(`installing over${'missing' in parts ? ` (${
           expect(done.out).toMatch(/^ {2}talosoperations\.ichor\.maesh\.dev$/m)
           expect(done.out).not.toContain('talosmachines.ichor')
         }
-        await expect.poll(async () => (await forbidden()).body.message as string, { timeout: 60_000 }).toContain('nobody else writes it')
+        await expect.poll(async () => (await forbidden()).body.message as string, { timeout: 180_000 }).toContain('nobody else writes it')
       })
       expect(answered).toEqual([403])
       expect(asked).toBeGreaterThan(10)
@@ -310,7 +310,7 @@ describe.skipIf('missing' in parts)(`installing over${'missing' in parts ? ` (${
                 body: { spec: { resourceAttributes: { group, resource: plural, verb } } },
               })
             ).status.allowed as boolean,
-          { timeout: 60_000 },
+          { timeout: 180_000 },
         )
         .toBe(is)
 
@@ -351,7 +351,7 @@ describe.skipIf('missing' in parts)(`installing over${'missing' in parts ? ` (${
         expect(Object.values(await policies()).every(uid => uid === undefined)).toBe(true)
         expect((await must({ path: CRDS })).items).toEqual([])
       },
-      60_000,
+      240_000,
     )
   })
 

@@ -110,7 +110,7 @@ describe.skipIf('missing' in parts)(`another version of the types${'missing' in 
   afterEach(async () => {
     for (const crd of ownCrds()) await must({ path: `${CRDS}/${crd.metadata.name}`, method: 'DELETE' })
     const left = async () => ((await must({ path: CRDS })) as { items: readonly unknown[] }).items.length
-    await expect.poll(left, { timeout: 60_000 }).toBe(0)
+    await expect.poll(left, { timeout: 180_000 }).toBe(0)
   }, 240_000)
 
   it('keeps every object as it was, rewrites it, and lists the old version no longer', async () => {
@@ -173,7 +173,7 @@ describe.skipIf('missing' in parts)(`another version of the types${'missing' in 
             await promisify(execFile)('sh', ['-ec', commands[0]!], { env })
             return inEtcd()
           },
-          { timeout: 60_000 },
+          { timeout: 180_000 },
         )
         .toEqual({ one: `${GROUP}/${NEXT}`, two: `${GROUP}/${NEXT}` })
       await promisify(execFile)('sh', ['-ec', commands[1]!], { env })
@@ -230,7 +230,7 @@ describe.skipIf('missing' in parts)(`another version of the types${'missing' in 
         contentType: 'application/merge-patch+json',
         body: { metadata: { labels: { a: 'b' } } },
       })
-    await expect.poll(async () => (await denied()).status, { timeout: 60_000 }).toBe(422)
+    await expect.poll(async () => (await denied()).status, { timeout: 180_000 }).toBe(422)
     const { code, err } = await install(crdsOf(VERSION, NEXT))
     expect(code).toBe(1)
     expect(err).toContain(`${OPERATIONS}: 1 of 2 objects could not be rewritten and are stored as ${VERSION}`)
@@ -238,7 +238,7 @@ describe.skipIf('missing' in parts)(`another version of the types${'missing' in 
     expect(await storedVersions()).toEqual([VERSION, NEXT])
     await must({ path: `${policy.replace('policies', 'policybindings')}/keeps-two`, method: 'DELETE' })
     await must({ path: `${policy}/keeps-two`, method: 'DELETE' })
-    await expect.poll(async () => (await denied()).status, { timeout: 60_000 }).toBe(200)
+    await expect.poll(async () => (await denied()).status, { timeout: 180_000 }).toBe(200)
     expect((await install(crdsOf(VERSION, NEXT))).code).toBe(0)
     expect(await storedVersions()).toEqual([NEXT])
   }, 240_000)
