@@ -14,6 +14,7 @@ import { failed } from '../../src/ports/fault.ts'
 import { makeTalosCredentials } from '../../src/app/demo/credentials.ts'
 import { type KubeRequest, type RealKubeApiserver, startKubeApiserver } from '../real/kube-apiserver.ts'
 import { realParts } from '../real/parts.ts'
+import { typesGone } from '../real/types-gone.ts'
 
 const parts = await realParts('etcd', 'kube-apiserver')
 // One: each listens to standard output.
@@ -173,8 +174,7 @@ describe.skipIf('missing' in parts)(`installing again${'missing' in parts ? ` ($
 
     it('tells of types as of all else, before they are there and after', async () => {
       expect(await ichor('uninstall', '--crds', '--confirm', NAMESPACE)).toMatchObject({ code: 0 })
-      const left = async () => (await must({ path: '/apis/apiextensions.k8s.io/v1/customresourcedefinitions' })).items as unknown
-      await expect.poll(left, { timeout: 180_000 }).toEqual([])
+      await typesGone(server)
       expect((await ichor('install', '--crds-only', '--dry-run')).out).toEqual([
         ...TYPES.map(name => `${name} would be created`),
         'Nothing was written.',

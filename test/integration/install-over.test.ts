@@ -19,6 +19,7 @@ import { kinds } from '../../src/kinds/registry.ts'
 import { failed } from '../../src/ports/fault.ts'
 import { type KubeRequest, type RealKubeApiserver, startKubeApiserver } from '../real/kube-apiserver.ts'
 import { realParts } from '../real/parts.ts'
+import { typesGone } from '../real/types-gone.ts'
 
 const parts = await realParts('etcd', 'kube-apiserver', 'helm')
 // One: each listens to standard output.
@@ -61,8 +62,7 @@ describe.skipIf('missing' in parts)(`installing over${'missing' in parts ? ` (${
     await helm('uninstall', 'second', '-n', 'other')
     await ichor(['uninstall', '-n', NAMESPACE, '--yes'])
     expect(await ichor(['uninstall', '-n', NAMESPACE, '--crds', '--confirm', NAMESPACE])).toMatchObject({ code: 0, err: '' })
-    const left = async () => ((await must({ path: CRDS })) as { items: readonly unknown[] }).items.length
-    await expect.poll(left, { timeout: 180_000 }).toBe(0)
+    await typesGone(server)
   }, 240_000)
 
   const must = async (request: KubeRequest): Promise<any> => {

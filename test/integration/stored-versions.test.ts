@@ -16,6 +16,7 @@ import { kinds } from '../../src/kinds/registry.ts'
 import { failed } from '../../src/ports/fault.ts'
 import { type KubeRequest, type RealKubeApiserver, startKubeApiserver } from '../real/kube-apiserver.ts'
 import { realPart, realParts } from '../real/parts.ts'
+import { typesGone } from '../real/types-gone.ts'
 
 const parts = await realParts('etcd', 'kube-apiserver')
 // One: each listens to standard output.
@@ -109,8 +110,7 @@ describe.skipIf('missing' in parts)(`another version of the types${'missing' in 
   }, 240_000)
   afterEach(async () => {
     for (const crd of ownCrds()) await must({ path: `${CRDS}/${crd.metadata.name}`, method: 'DELETE' })
-    const left = async () => ((await must({ path: CRDS })) as { items: readonly unknown[] }).items.length
-    await expect.poll(left, { timeout: 180_000 }).toBe(0)
+    await typesGone(server)
   }, 240_000)
 
   it('keeps every object as it was, rewrites it, and lists the old version no longer', async () => {
