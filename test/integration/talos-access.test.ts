@@ -64,7 +64,7 @@ describe('access to the Talos API from within', () => {
       expect(command).toMatch(/--cluster home --machines cp-1-\w+,cp-2-\w+,cp-3-\w+ /)
 
       // As it was printed, from where the file is.
-      await promisify(execFile)(ichor, [...command.split(' '), '--yes', '--kubeconfig', cluster.kubernetes.kubeconfigPath], {
+      await promisify(execFile)(ichor, [...command.split(' '), '--yes'], {
         cwd: cluster.folder,
         env: { ...process.env, ICHOR_SOURCE: '1' },
       })

@@ -65,7 +65,6 @@ const installAll = async (session: Session, options: InstallOptions): Promise<vo
   // Who may not look may not write either, mostly: both are told at once.
   if (unseen.length > 0) await mustBeTaken(session, found, unseen)
   mustBeOurs(session, found)
-  await mustKeepController(session, asked, options.controllerUser !== undefined)
   const isNew = found.some(({ type, now }) => type === NAMESPACE && !now)
   const moves = await plannedMoves(session, types)
   const judged = await judgeNow(
@@ -73,6 +72,8 @@ const installAll = async (session: Session, options: InstallOptions): Promise<vo
     found.filter(({ type }) => type !== NAMESPACE || isNew),
     moves,
   )
+  // After what the API server misses: the controller that is here may be what brings it.
+  await mustKeepController(session, asked, options.controllerUser !== undefined)
   await tellStaying(session, asked)
   if (options.dryRun) return tellAll(session, judged, moves)
   if (isNew) await write(session, space)
