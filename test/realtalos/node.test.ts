@@ -311,7 +311,6 @@ describe('a worker', () => {
       expect(more).toEqual([])
       expect(controlPlanes).toContain(only)
     })
-    await isAt('reset', 'reset')
     await ended
 
     expect(await kubectl('get', 'nodes', '-o', 'jsonpath={.items[*].metadata.name}')).toBe('cp-1 cp-2 cp-3')
