@@ -96,7 +96,8 @@ const RULES: Readonly<Record<string, Explains>> = {
       ? !accepts(asked, 'api-outage') || (isReset(asked) && !accepts(asked, 'no-fault-tolerance'))
       : isReset(asked) && asked.shape.controlPlanes < 4 && !accepts(asked, 'no-fault-tolerance'),
   RebootNeeded: asked => isPatchedBy(PATCHES.onBoot)(asked) && ['try', 'no-reboot'].includes(asked.config.mode ?? ''),
-  SchematicMismatch: asked => namesImage(asked) || namesSchematic(asked),
+  // Which factory makes its images, a machine with Secure Boot need not tell.
+  SchematicMismatch: asked => namesImage(asked) || namesSchematic(asked) || odd(asked).secureBoot === true,
   SecureBootMismatch: asked => namesImage(asked) || odd(asked).secureBoot === true,
   SchematicInvalid: asked => odd(asked).own !== undefined,
   SchematicUnknown: asked => odd(asked).own !== undefined,
@@ -163,10 +164,12 @@ export const isExplained = (operation: TalosOperation, plan: Plan): boolean => {
 /** Nothing had to be done to a machine, or nothing was to be. */
 export const isLeftOut = (index: number, { operations, shape: { setting = {}, talos } }: Plan): boolean => {
   const isHeld = setting.marks?.some(m => m.machine === index && (m.annotations?.[ANNOTATION.upgradeHold] ?? 'false') !== 'false')
+  const { release } = setting.oddities ?? {}
+  const runs = release?.machine === index ? release.talos : talos
   return (
     isHeld === true ||
     operations.some(
-      ({ spec }) => spec['machineSelector'] !== undefined || (spec['talos'] as { version?: string } | undefined)?.version === talos,
+      ({ spec }) => spec['machineSelector'] !== undefined || (spec['talos'] as { version?: string } | undefined)?.version === runs,
     )
   )
 }
