@@ -55,6 +55,16 @@ describe('the next step', () => {
     })
   })
 
+  it('is none only when all of them can be told: a machine that went away again after it was back is waited for, as long as the last step has', () => {
+    const steps = [step({ name: 'a', done: unknown('away') }), step({ name: 'b', done: YES, deadlineMs: () => 60_000 })]
+    expect(next(steps, { step: 'b' })).toMatchObject({ is: 'wait', step: 'b', why: 'b: away' })
+    expect(next(steps, { step: 'b', stepStartedAt: at(61) })).toMatchObject({
+      is: 'fail',
+      step: 'b',
+      message: expect.stringContaining('away'),
+    })
+  })
+
   it('fails when an answer says that it can never be done', () => {
     const done: Answer = { is: 'failed', reason: 'BootedOldVersion', message: 'it fell back' }
     expect(next([step({ name: 'a', done })], { step: 'a' })).toMatchObject({

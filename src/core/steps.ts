@@ -19,7 +19,7 @@ export type Next =
 
 /**
  * Walks the steps from the last milestone whose evidence is there. Each is asked anew; a step before the recorded one that cannot be told now (the
- * machine is away) counts as done, because it was when the target went past it.
+ * machine is away) counts as done, because it was when the target went past it. Only the end waits until it can be told again.
  */
 export const nextStep = (all: readonly Step[], view: View): Next => {
   const steps = all.filter(s => s.applies?.(view) ?? true)
@@ -43,6 +43,7 @@ export const nextStep = (all: readonly Step[], view: View): Next => {
     }
   }
 
+  let unseen: Next | undefined
   for (let i = from; i < steps.length; i++) {
     const step = steps[i]
     if (!step) break
@@ -50,7 +51,10 @@ export const nextStep = (all: readonly Step[], view: View): Next => {
     if (needs.length > 0) return { is: 'look', needs }
     const answer = step.done(view)
     if (answer.is === 'failed') return { is: 'fail', step, reason: answer.reason, message: answer.message }
-    if (answer.is === 'unknown' && i < recorded) continue
+    if (answer.is === 'unknown' && i < recorded) {
+      unseen ??= current(steps[recorded] ?? step, answer, view)
+      continue
+    }
     if (answer.is === 'yes') {
       const stable = stability(step, view, step.stableMs?.(view), 'all is well')
       if (stable === undefined || i < recorded) continue
@@ -59,7 +63,7 @@ export const nextStep = (all: readonly Step[], view: View): Next => {
     if (i !== recorded) return { is: 'enter', step }
     return current(step, answer, view)
   }
-  return { is: 'done' }
+  return unseen ?? { is: 'done' }
 }
 
 const unknownOf = (view: View, needs: Step['needs']): readonly Need[] => (needs?.(view) ?? []).filter(n => !isKnown(view.world.facts, n))
