@@ -16,10 +16,7 @@ export const answered = (controlPlanes: readonly ControlPlaneView[]): readonly A
   controlPlanes.filter((c): c is Answered => c.view.ok)
 
 /** The host of a peer URL (`https://[fd00::1]:2380`), as addresses are compared here. */
-export const peerHost = (url: string): string => {
-  const host = /^[a-z]+:\/\/(\[[^\]]*\]|[^:/]*)/i.exec(url)?.[1] ?? url
-  return plainAddress(host)
-}
+export const peerHost = (url: string): string => plainAddress(url.replace(/^[a-z]+:\/\/(\[[^\]]*\]|[^:/]*).*$/i, '$1'))
 
 const plainAddress = (address: string): string =>
   address
@@ -48,13 +45,8 @@ export const agreedLeader = (controlPlanes: readonly ControlPlaneView[]): string
 /** The name of the control plane that leads etcd; undefined where there is no leader, no agreement, or it runs on no machine that we know. */
 export const leaderName = (controlPlanes: readonly ControlPlaneView[]): string | undefined => {
   const leader = agreedLeader(controlPlanes)
-  if (leader === undefined) return undefined
-  const own = answered(controlPlanes).find(c => c.view.value.status.memberID === leader)
-  if (own !== undefined) return own.name
-  const member = answered(controlPlanes)
-    .flatMap(c => c.view.value.members)
-    .find(m => m.id === leader)
-  return member && machineOf(member, controlPlanes)?.name
+  const views = answered(controlPlanes)
+  const own = views.find(c => c.view.value.status.memberID === leader)
+  const member = views.flatMap(c => c.view.value.members).find(m => m.id === leader)
+  return own?.name ?? (member && machineOf(member, controlPlanes)?.name)
 }
-
-export const isLeader = (controlPlanes: readonly ControlPlaneView[], name: string): boolean => leaderName(controlPlanes) === name

@@ -96,7 +96,6 @@ describe('the image built from what runs', () => {
       { machine: { ...bare, secureBoot: true } },
       /^SchematicMismatch: wk-1 boots with Secure Boot .* Set spec\.imageFactory/,
     ],
-    ['a schematic that is none, asked for', { machine: extended, schematic: 'abc' }, /^SchematicInvalid: "abc" is not a schematic id/],
     ['a factory that is a URL', { machine: extended, clusterFactory: 'https://factory.talos.dev' }, /^ImageInvalid: .*has to be a host/],
     ['a container', { machine: { ...extended, platform: 'container' } }, /^PlatformMismatch: /],
     ['no platform', { machine: { ...extended, platform: '' } }, /^PlatformMismatch: /],

@@ -1,15 +1,6 @@
 import type { MachineFacts } from '../ports/talos.ts'
 import type { ImageReference, InstallerImage } from './talos-image.ts'
-import {
-  classicImage,
-  EMPTY_SCHEMATIC,
-  factoryImage,
-  isSchematicId,
-  parseImage,
-  PUBLIC_FACTORY,
-  readInstaller,
-  schematicProblem,
-} from './talos-image.ts'
+import { classicImage, EMPTY_SCHEMATIC, factoryImage, isSchematicId, parseImage, PUBLIC_FACTORY, readInstaller } from './talos-image.ts'
 import { finalOf, parseVersion } from './versions.ts'
 
 export type InstallImageRequest = {
@@ -26,13 +17,7 @@ export type InstallImageRequest = {
   readonly clusterFactory?: string
 }
 
-export type InstallImageRule =
-  | 'SchematicMismatch'
-  | 'SchematicInvalid'
-  | 'ImageInvalid'
-  | 'ImageVersionMismatch'
-  | 'SecureBootMismatch'
-  | 'PlatformMismatch'
+export type InstallImageRule = 'SchematicMismatch' | 'ImageInvalid' | 'ImageVersionMismatch' | 'SecureBootMismatch' | 'PlatformMismatch'
 
 export type InstallImageChoice =
   | {
@@ -52,8 +37,6 @@ const no = (rule: InstallImageRule, message: string): InstallImageChoice => ({ o
  * updates on an upgrade: an image built from it would drop the extensions that storage and network hang on.
  */
 export const chooseInstallImage = (request: InstallImageRequest): InstallImageChoice => {
-  const problem = request.schematic === undefined ? undefined : schematicProblem(request.schematic)
-  if (problem !== undefined) return no('SchematicInvalid', problem)
   if (request.image !== undefined) return namedImage(request, request.image, 'spec.talos.image', false)
   if (request.machineImage !== undefined && request.machineImage !== '') return machineImage(request, request.machineImage)
   return builtImage(request)

@@ -30,10 +30,10 @@ export type Ordered = {
  * (wk-2 before wk-10). The etcd leader is the last control plane whatever its label says: it then moves once instead of at every step.
  */
 export const rolloutOrder = (candidates: readonly Candidate[], leader?: string): Ordered => {
-  const place = (c: Candidate): readonly [number, number, number] => [
+  const place = (c: Candidate): Place => [
     c.role === 'controlplane' ? 0 : 1,
     c.role === 'controlplane' && c.name === leader ? 1 : 0,
-    orderOf(c) ?? Number.POSITIVE_INFINITY,
+    orderOf(c) ?? Number.MAX_SAFE_INTEGER,
   ]
   const order = candidates
     .toSorted((a, b) => byPlace(place(a), place(b)) || naturally(displayName(a), displayName(b)) || naturally(a.name, b.name))
@@ -41,10 +41,8 @@ export const rolloutOrder = (candidates: readonly Candidate[], leader?: string):
   return { order, notes: candidates.flatMap(orderNote) }
 }
 
-const byPlace = (a: readonly number[], b: readonly number[]): number => {
-  const differing = a.findIndex((n, i) => n !== b[i])
-  return differing < 0 ? 0 : (a[differing] ?? 0) < (b[differing] ?? 0) ? -1 : 1
-}
+type Place = readonly [tier: number, last: number, order: number]
+const byPlace = (a: Place, b: Place): number => a[0] - b[0] || a[1] - b[1] || a[2] - b[2]
 
 /** The TalosMachine speaks first; its Node only where the machine has no such mark. */
 const orderLabel = (c: Candidate): string | undefined => c.machine.labels[LABEL.upgradeOrder] ?? c.node?.labels[LABEL.upgradeOrder]
@@ -86,7 +84,7 @@ export const naturally = (a: string, b: string): number => {
   return a < b ? -1 : a > b ? 1 : 0
 }
 
-const chunks = (text: string): readonly string[] => text.match(/\d+|\D+/g) ?? []
+const chunks = (text: string): readonly string[] => Array.from(text.matchAll(/\d+|\D+/g), ([chunk]) => chunk)
 
 /** A label selector as Kubernetes reads it; an absent or empty one selects everything. */
 export const matchesSelector = (selector: LabelSelector | undefined, labels: Readonly<Record<string, string>>): boolean =>
@@ -110,7 +108,7 @@ export const allowedUnavailable = (maxUnavailable: number | string, workers: num
   const percent = typeof maxUnavailable === 'string' ? /^(\d+)%$/.exec(maxUnavailable)?.[1] : undefined
   // A number that came as a string is what a form or an older object sends; anything else was refused by the schema, and one is always safe.
   const count = percent === undefined ? Number(maxUnavailable) : Math.floor((Number(percent) * workers) / 100)
-  return Number.isFinite(count) ? Math.max(1, Math.floor(count)) : 1
+  return Math.max(1, Math.floor(count) || 1)
 }
 
 export type WorkerState = {

@@ -47,7 +47,7 @@ const turned = (word: number, by: number): number => (word >>> by) | (word << (3
 const utf8 = (text: string): Uint8Array => {
   const bytes: number[] = []
   for (const letter of text) {
-    const code = letter.codePointAt(0) ?? 0
+    const code = Number(letter.codePointAt(0))
     if (code < 0x80) bytes.push(code)
     else if (code < 0x800) bytes.push(0xc0 | (code >> 6), 0x80 | (code & 63))
     else if (code < 0x10000) bytes.push(0xe0 | (code >> 12), 0x80 | ((code >> 6) & 63), 0x80 | (code & 63))

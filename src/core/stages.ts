@@ -10,7 +10,7 @@ export const stageOf = (kind: Pick<Kind, 'name' | 'stages'>, operation: TalosOpe
   const stages = stagesOf(kind, operation)
   const { stage } = operation.status
   const current = stage === undefined ? stages[0] : stages.find(s => s.name === stage)
-  if (!current) throw new Error(`kind ${kind.name} has no stage ${stage ?? 'for this operation'}`)
+  if (!current) throw new Error(`kind ${kind.name} has no stage ${String(stage)}`)
   return current
 }
 

@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { EMPTY_SCHEMATIC, factoryImage, formatImage, parseImage, readInstaller, sameSchematic, schematicProblem } from './talos-image.ts'
+import { EMPTY_SCHEMATIC, factoryImage, isSchematicId, parseImage, readInstaller, sameSchematic } from './talos-image.ts'
 
 const S1 = 'a'.repeat(64)
 const digest = `sha256:${'b'.repeat(64)}`
@@ -38,7 +38,6 @@ describe('image references', () => {
   ])('reads %s', (_, text, registry, path, tag, at) => {
     const parsed = parseImage(text)
     expect(parsed).toEqual({ ok: true, image: { registry, path, tag, digest: at } })
-    if (parsed.ok) expect(formatImage(parsed.image)).toBe(text)
   })
 
   it.each([
@@ -99,11 +98,11 @@ describe('what an installer image names', () => {
 
 describe('schematic ids', () => {
   it.each([
-    ['too short', 'abc', /has 3 characters/],
-    ['with capital letters', 'A'.repeat(64), /capital letters/],
-    ['no hexadecimal digits', 'z'.repeat(63), /63 characters/],
-  ])('refuses one %s', (_, id, expected) => expect(schematicProblem(id)).toMatch(expected))
-  it('takes 64 lower-case hexadecimal digits', () => expect(schematicProblem(EMPTY_SCHEMATIC)).toBeUndefined())
+    ['too short', 'abc'],
+    ['with capital letters', 'A'.repeat(64)],
+    ['no hexadecimal digits', 'z'.repeat(64)],
+  ])('are not %s', (_, id) => expect(isSchematicId(id)).toBe(false))
+  it('are 64 lower-case hexadecimal digits', () => expect(isSchematicId(EMPTY_SCHEMATIC)).toBe(true))
   it('holds the empty one for none (home-operations/tuppr#576)', () => {
     expect(sameSchematic('', EMPTY_SCHEMATIC)).toBe(true)
     expect(sameSchematic(S1, EMPTY_SCHEMATIC)).toBe(false)

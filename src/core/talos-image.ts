@@ -10,13 +10,6 @@ const CLASSIC = 'ghcr.io/siderolabs/installer'
 
 export const isSchematicId = (text: string): boolean => /^[0-9a-f]{64}$/.test(text)
 
-/** One sentence on what is wrong with a schematic id; undefined where nothing is. */
-export const schematicProblem = (text: string): string | undefined => {
-  if (isSchematicId(text)) return undefined
-  const why = /^[0-9A-F]{64}$/i.test(text) ? 'it has capital letters' : `it has ${text.length} characters`
-  return `${JSON.stringify(text.slice(0, 80))} is not a schematic id: ${why}; an id is 64 lower-case hexadecimal digits, as the Image Factory shows it.`
-}
-
 /** The host of a factory, perhaps with a path, as it stands in references: without the scheme that people copy along, and without a slash at its end. */
 export const factoryHost = (text: string): string =>
   text
@@ -60,12 +53,12 @@ export const parseImage = (text: string): ParsedImage => {
   const tagged = colon > name.lastIndexOf('/')
   const tag = tagged ? name.slice(colon + 1) : undefined
   const parts = (tagged ? name.slice(0, colon) : name).split('/')
+  const [first = ''] = parts
   if (tag !== undefined && digest !== undefined)
     return no(`has both a tag and a digest; name one of them: ${parts.join('/')}:${tag} or ${parts.join('/')}@${digest}.`)
   if (tag === undefined && digest === undefined) return no('has neither a tag nor a digest; end it with the version, like :v1.13.9.')
   if (tag !== undefined && !TAG.test(tag)) return no(`has a tag that no image can have: ${JSON.stringify(tag)}.`)
   if (digest !== undefined && !DIGEST.test(digest)) return no('has a malformed digest; it is sha256: and 64 lower-case hexadecimal digits.')
-  const first = parts[0] ?? ''
   const hasRegistry = parts.length > 1 && (/[.:[]/.test(first) || first === 'localhost')
   if (hasRegistry && !REGISTRY.test(first)) return no(`names a registry that is no host: ${JSON.stringify(first)}.`)
   const path = hasRegistry ? parts.slice(1) : parts
@@ -76,9 +69,6 @@ export const parseImage = (text: string): ParsedImage => {
     )
   return { ok: true, image: { registry: hasRegistry ? first : '', path: path.join('/'), tag, digest } }
 }
-
-export const formatImage = (image: ImageReference): string =>
-  `${image.registry === '' ? '' : `${image.registry}/`}${image.path}${image.tag === undefined ? '' : `:${image.tag}`}${image.digest === undefined ? '' : `@${image.digest}`}`
 
 /** What an installer image tells by its name. */
 export type InstallerImage =
@@ -95,8 +85,8 @@ export type InstallerImage =
   /** Anything else: its name does not say what is in it. */
   | { readonly form: 'custom' }
 
-export const readInstaller = (image: ImageReference): InstallerImage => {
-  const whole = formatImage({ ...image, tag: undefined, digest: undefined })
+export const readInstaller = (image: Pick<ImageReference, 'registry' | 'path'>): InstallerImage => {
+  const whole = [image.registry, image.path].filter(part => part !== '').join('/')
   const made = /^(?<factory>.+)\/(?:(?<platform>[A-Za-z0-9-]+)-)?installer(?<secure>-secureboot)?\/(?<schematic>[0-9a-f]{64})$/.exec(
     whole,
   )?.groups

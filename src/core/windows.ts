@@ -78,7 +78,7 @@ const scheduleOf = (window: MaintenanceWindow, index: number): Schedule | string
     // Paused, and without anything to run: it only answers questions about the calendar and starts no timer.
     return { cron: new Cron(window.schedule.trim(), { mode: '5-part', timezone: window.timeZone, paused: true }), durationMs }
   } catch (error) {
-    const why = error instanceof Error ? error.message.replace(/^CronPattern: /, '') : String(error)
+    const why = (error as Error).message.replace(/^CronPattern: /, '')
     return `${where}: ${expression} is no cron expression: ${why}.`
   }
 }

@@ -99,7 +99,6 @@ const RULES: Readonly<Record<string, Explains>> = {
   // Which factory makes its images, a machine with Secure Boot need not tell.
   SchematicMismatch: asked => namesImage(asked) || namesSchematic(asked) || odd(asked).secureBoot === true,
   SecureBootMismatch: asked => namesImage(asked) || odd(asked).secureBoot === true,
-  SchematicInvalid: asked => odd(asked).own !== undefined,
   SchematicUnknown: asked => odd(asked).own !== undefined,
   SnapshotStorage: ({ talos }) => talos.snapshot === 'required',
   TalosSkew: asked => isTooFar(asked) || !supports(asked.shape.talos, asked.kubernetes.version ?? asked.shape.kubernetes),
