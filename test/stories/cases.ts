@@ -2,8 +2,8 @@ import { ANNOTATION, LABEL } from '../../src/api/names.ts'
 import { stopKubelet } from '../../src/world/down.ts'
 import { RESOURCE, ensure } from '../../src/world/objects.ts'
 import { ICHOR } from '../../src/world/ports/home.ts'
-import { requestReboot } from '../../src/world/reboot.ts'
 import { configStories } from './config-cases.ts'
+import { rebootByHand, when } from './deeds.ts'
 import { kubernetesStories } from './kubernetes-cases.ts'
 import { nodeStories } from './node-cases.ts'
 import { troubleStories } from './trouble-cases.ts'
@@ -15,15 +15,6 @@ const talos = { version: 'v1.13.9' }
 const MINUTE = 60_000
 const S1 = 'a'.repeat(64)
 const S2 = 'b'.repeat(64)
-
-/** Once, the first time that it happens on that machine. */
-const when = (run: Run, machine: string, what: string, act: () => void): void => {
-  const stop = run.world.journal.onEntry(entry => {
-    if (entry.machine !== machine || entry.what !== what) return
-    stop()
-    act()
-  })
-}
 
 /** For good: its machine, its Node and its TalosMachine. */
 const takeOut = (run: Run, name: string): void => {
@@ -61,9 +52,6 @@ const leadBy = async (run: Run, name: string): Promise<void> => {
   }
   await run.pass(2 * MINUTE)
 }
-
-const rebootByHand = (run: Run, name: string): void =>
-  run.byHand(() => void requestReboot(run.world.site, run.world.machine(name), 'default'))
 
 export const stories: Readonly<Record<string, Told>> = {
   ...kubernetesStories,
@@ -266,7 +254,7 @@ export const stories: Readonly<Record<string, Told>> = {
     arrange: ({ world }) => world.fault('wk-1', { stopPodsMs: Infinity }),
     drive: async run => {
       await run.settled()
-      run.byHand(() => void requestReboot(run.world.site, run.world.machine('wk-1'), 'force'))
+      rebootByHand(run, 'wk-1', 'force')
       await run.pass(5 * MINUTE)
       await run.resume()
       await run.settled()

@@ -3,6 +3,7 @@ import { ANNOTATION } from '../../src/api/names.ts'
 import { setConfig } from '../../src/world/configuration.ts'
 import { ICHOR } from '../../src/world/ports/home.ts'
 import type { Case, Run } from '../field-cases/play.ts'
+import { rebootByHand, when } from './deeds.ts'
 
 const MINUTE = 60_000
 const before = { kubernetes: 'v1.35.4' }
@@ -50,6 +51,12 @@ export const kubernetesStories: Readonly<Record<string, Case & { readonly title:
     allowed: { attempts: 2 },
     arrange: ({ world }) => world.registry.remove('kube-scheduler:v1.36.2'),
     drive: run => again(run, () => run.world.registry.restore('kube-scheduler:v1.36.2')),
+  },
+  'kubernetes-rebooted-by-hand': {
+    title: 'A person reboots wk-1 while its images are pulled: they are still there when it is back.',
+    cluster: before,
+    spec: { kubernetes },
+    arrange: run => when(run, 'wk-1', 'pulled', () => rebootByHand(run, 'wk-1')),
   },
   'kubernetes-flag-gone': {
     title:

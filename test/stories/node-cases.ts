@@ -1,6 +1,6 @@
 // One action on one machine, and what comes between.
-import { requestReboot } from '../../src/world/reboot.ts'
 import type { Case, Run } from '../field-cases/play.ts'
+import { rebootByHand } from './deeds.ts'
 
 const MINUTE = 60_000
 const node = (action: string, machine: string, more: object = {}) => ({ node: { action, machine, ...more } })
@@ -38,7 +38,7 @@ export const nodeStories: Readonly<Record<string, Case & { readonly title: strin
     title: 'wk-1 hangs in its shutdown until the time is over. A person forces it and resumes; the new boot id counts, whoever caused it.',
     spec: node('reboot', 'wk-1'),
     arrange: ({ world }) => world.fault('wk-1', { stopPodsMs: Infinity }),
-    drive: run => again(run, () => run.byHand(() => void requestReboot(run.world.site, run.world.machine('wk-1'), 'force'))),
+    drive: run => again(run, () => rebootByHand(run, 'wk-1', 'force')),
   },
   'node-reboot-by-force': {
     title: 'wk-1 hangs in a reboot that somebody else asked for: with the mode force it comes back.',
@@ -46,7 +46,7 @@ export const nodeStories: Readonly<Record<string, Case & { readonly title: strin
     allowed: { undrained: true },
     arrange: async run => {
       run.world.fault('wk-1', { stopPodsMs: Infinity })
-      run.byHand(() => void requestReboot(run.world.site, run.world.machine('wk-1'), 'default'))
+      rebootByHand(run, 'wk-1')
       await run.pass(5 * MINUTE)
     },
   },

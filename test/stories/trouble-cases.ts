@@ -1,22 +1,13 @@
 // One story for each sort of trouble that storms are made of, where no other tells it already.
 import { ANNOTATION } from '../../src/api/names.ts'
 import { createWeather, inWeather } from '../../src/storm/weather.ts'
-import { requestReboot } from '../../src/world/reboot.ts'
 import { writeTalosconfig } from '../../src/world/ports/connections.ts'
 import { NAME, type Case, type Run } from '../field-cases/play.ts'
+import { rebootByHand, when } from './deeds.ts'
 
 const MINUTE = 60_000
 const talos = { version: 'v1.13.9' }
 const node = (action: string, machine: string) => ({ node: { action, machine } })
-
-/** Once, the first time that it happens on that machine. */
-const when = (run: Run, machine: string, what: string, act: () => void): void => {
-  const stop = run.world.journal.onEntry(entry => {
-    if (entry.machine !== machine || entry.what !== what) return
-    stop()
-    act()
-  })
-}
 
 const later = ({ world }: Run, ms: number, act: () => void): void => void world.schedule.after(ms, act)
 
@@ -157,7 +148,6 @@ export const troubleStories: Readonly<Record<string, Case & { readonly title: st
     title: 'A person reboots wk-1 while it is drained for a reboot: the boot id has changed, and that is all that was wanted.',
     cluster: { controlPlanes: 3, workers: 2, workloads: [{ name: 'web', replicas: 2, graceSeconds: 30, on: [3] }] },
     spec: node('reboot', 'wk-1'),
-    arrange: run =>
-      when(run, 'wk-1', 'evicted', () => run.byHand(() => void requestReboot(run.world.site, run.world.machine('wk-1'), 'default'))),
+    arrange: run => when(run, 'wk-1', 'evicted', () => rebootByHand(run, 'wk-1')),
   },
 }

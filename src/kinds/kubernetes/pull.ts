@@ -1,10 +1,10 @@
 import { imageTitle } from '../../core/component-image.ts'
 import type { LongOutcome, Opening, PlannedMachine, Stage, Step } from '../../core/kind.ts'
 import { YES, no, wait } from '../../core/kind.ts'
-import { denied, hasReceipt } from '../../core/machine-steps/guards.ts'
+import { denied } from '../../core/machine-steps/guards.ts'
 import { machineToOpen } from '../../core/machine-steps/opening.ts'
 import { addressOf, chosen, controlPlanesOf } from '../../core/machine-steps/target.ts'
-import { openTargets } from '../../core/ledger.ts'
+import { openTargets, receiptOf } from '../../core/ledger.ts'
 import type { View } from '../../core/world.ts'
 import { componentFacts, displayName } from '../../core/world.ts'
 import type { Component } from '../../ports/components.ts'
@@ -41,7 +41,8 @@ const goalImages = ({ target }: Pick<View, 'target'>): readonly { readonly compo
 const pull: Step = {
   name: 'pull',
   summary: 'The machine pulls the images of the programs that it runs, all at once.',
-  done: view => (hasReceipt(view, 'pull') ? YES : no('its images are not pulled yet')),
+  // Whoever reboots the machine meanwhile takes no image away from it.
+  done: ({ target }) => (receiptOf(target, 'pull') ? YES : no('its images are not pulled yet')),
   guard: isThere,
   act: {
     long: true,
