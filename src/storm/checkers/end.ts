@@ -61,6 +61,8 @@ export const lockIsFree: Checker = {
   post: (scene, object) => () => {
     const { holder, uid } = scene.lock()
     if (holder === '') return
+    // Told that there is no lock, its holder has none to give back. Whoever wants it takes it over from one that has ended.
+    if (scene.stage.plan.strikes.some(s => s.what === 'home.lease' && s.word === 'notFound')) return
     // Where a hand has taken the UID off the Lease, only the name is left to go by.
     const isIt = ({ metadata: { namespace, name, uid: own } }: TalosOperation): boolean =>
       uid === '' ? operationHolder(namespace, name) === holder : own === uid
