@@ -8,6 +8,7 @@ import { WRONG_PATCHES } from '../patches.ts'
 import type { Draft, Plan, Shape } from '../plan.ts'
 import type { Oddities } from '../oddities.ts'
 import type { Setting } from '../setting.ts'
+import { SHARED_PATCHES, versionPatches } from '../version-patches.ts'
 import { isBack, isKnown, minorSteps, supports } from './path.ts'
 
 /** Which endings but the one that was asked for are right, by what was asked for and of whom. */
@@ -47,7 +48,8 @@ const isPatchedBy =
   ({ config }) =>
     config.patches?.some(({ inline = '' }) => patches.includes(inline)) === true
 
-const DOUBTFUL = [...WRONG_PATCHES, ...FURNISHED.flat(2)]
+const DOUBTFUL = [...WRONG_PATCHES, ...SHARED_PATCHES, ...FURNISHED.flat(2)]
+const changesVersions: Explains = asked => isPatchedBy(...versionPatches(asked.shape.kubernetes))(asked)
 
 const isOtherMinor: Explains = ({ kubernetes: { version = '' }, shape }) =>
   version.split('.').slice(0, 2).join('.') !== shape.kubernetes.split('.').slice(0, 2).join('.')
@@ -75,6 +77,7 @@ const RULES: Readonly<Record<string, Explains>> = {
   SecondNetwork: hasCilium,
   VersionInvalid: ({ talos, kubernetes }) => (talos.version ?? kubernetes.version ?? '').length > 12,
   VersionUnknown: asked => odd(asked).vendorTail !== undefined,
+  HostnameTwice: isPatchedBy(...SHARED_PATCHES),
   HeldControlPlane: ({ shape, setting }) =>
     setting.marks?.some(m => m.machine < shape.controlPlanes && (m.annotations?.[ANNOTATION.upgradeHold] ?? 'false') !== 'false') === true,
   ImageInvalid: asked => namesImage(asked) || asked.setting.factory === 'not a host',
@@ -88,7 +91,7 @@ const RULES: Readonly<Record<string, Explains>> = {
   PatchAmbiguous: isPatchedBy(STRANGE_PATCHES.trap, ...DOUBTFUL),
   PatchForbidden: isPatchedBy(STRANGE_PATCHES.secret, ...DOUBTFUL),
   PatchInvalid: isPatchedBy(STRANGE_PATCHES.noYaml, ...DOUBTFUL),
-  PatchMatchesNothing: isPatchedBy(STRANGE_PATCHES.gone, ...DOUBTFUL),
+  PatchMatchesNothing: asked => isPatchedBy(STRANGE_PATCHES.gone, ...DOUBTFUL)(asked) || changesVersions(asked),
   PatchMissing: ({ config }) => config.patches?.some(({ inline }) => inline === undefined) === true,
   PlatformMismatch: asked => namesImage(asked) || asked.setting.platform !== undefined,
   QuorumWouldBeLost: asked =>
@@ -96,8 +99,8 @@ const RULES: Readonly<Record<string, Explains>> = {
       ? !accepts(asked, 'api-outage') || (isReset(asked) && !accepts(asked, 'no-fault-tolerance'))
       : isReset(asked) && asked.shape.controlPlanes < 4 && !accepts(asked, 'no-fault-tolerance'),
   RebootNeeded: asked => isPatchedBy(PATCHES.onBoot)(asked) && ['try', 'no-reboot'].includes(asked.config.mode ?? ''),
-  // Which factory makes its images, a machine with Secure Boot need not tell.
-  SchematicMismatch: asked => namesImage(asked) || namesSchematic(asked) || odd(asked).secureBoot === true,
+  // Which factory makes its images, a machine with Secure Boot need not tell, nor whoever builds them himself.
+  SchematicMismatch: asked => namesImage(asked) || namesSchematic(asked) || odd(asked).secureBoot === true || odd(asked).own !== undefined,
   SecureBootMismatch: asked => namesImage(asked) || odd(asked).secureBoot === true,
   SchematicUnknown: asked => odd(asked).own !== undefined,
   SnapshotStorage: ({ talos }) => talos.snapshot === 'required',
@@ -106,6 +109,7 @@ const RULES: Readonly<Record<string, Explains>> = {
   TwoControlPlanes: ({ talos: { version }, shape }) => shape.controlPlanes === 2 && version !== undefined && isBack('v1.13.0', version),
   UnknownDocument: isPatchedBy(...DOUBTFUL),
   UnknownField: isPatchedBy(STRANGE_PATCHES.typo, ...DOUBTFUL),
+  VersionSkew: asked => changesVersions(asked) || isPatchedBy(...DOUBTFUL)(asked),
   UnknownMachine: ({ node }) => node.machine === 'nobody',
   UnknownService: ({ node, setting }) => node.service === 'ext-nothing' || (node.service === 'ext-tool' && !setting.service),
   WholeCluster: ({ spec }) => spec.machineSelector !== undefined,
@@ -127,11 +131,11 @@ const REASONS: Readonly<Record<string, Explains>> = {
   HealthGateTimeout: ({ setting }) => setting.gates?.some(isHopeless) === true,
   // Talos in a container ends when it is reset, and is what it was when it is started again.
   ResetFailed: isContainer,
-  ConfigRejected: isPatchedBy(STRANGE_PATCHES.cutsOff),
+  ConfigRejected: asked => isPatchedBy(STRANGE_PATCHES.cutsOff)(asked) || changesVersions(asked),
   BootedOldVersion: isForcedUpon,
   InstallFailed: isForcedUpon,
   ManifestSyncFailed: asked => odd(asked).manifest === 'refused',
-  StaticPodTimeout: asked => odd(asked).crashing !== undefined,
+  StaticPodTimeout: asked => odd(asked).crashing !== undefined || changesVersions(asked),
   KubeletTimeout: asked => odd(asked).crashing !== undefined,
 }
 
