@@ -14,10 +14,22 @@ const besideItsTwin = (maxUnavailable: string): View => {
   return { ...view, operation: { ...view.operation, status }, world: { ...view.world, machines } }
 }
 
+/** The same, and somebody has deleted the TalosMachine of the one that was replaced: it is known by its Node alone. */
+const besideItsHeir = (maxUnavailable: string): View => {
+  const view = besideItsTwin(maxUnavailable)
+  const status = {
+    ...view.operation.status,
+    machines: view.operation.status.machines?.map(t => (t.phase === 'Running' ? { ...t, node: 'wk-2' } : t)) ?? [],
+  }
+  const machines = view.world.machines.filter(m => m.metadata.name !== 'wk-2-aaaaa')
+  return { ...view, operation: { ...view.operation, status }, world: { ...view.world, machines } }
+}
+
 describe.each([
   ['that is taken away', workerTurn],
   ['that is not', fewAtATime],
 ])('a share of the workers, for one %s', (_, turn) => {
   it('counts a worker that is known twice once', () => expect(turn(besideItsTwin('67%')).may).toBe('wait'))
+  it('counts one that is replaced once', () => expect(turn(besideItsHeir('67%')).may).toBe('wait'))
   it('gives what it leaves', () => expect(turn(besideItsTwin('100%')).may).toBe('yes'))
 })

@@ -31,7 +31,8 @@ export const workerTurn = ({ operation, target, world }: View): Verdict => {
         running: closed.has(m.metadata.name) || m.status.conditions?.find(c => c.type === 'Ready')?.status === 'True',
       })),
       // A machine that is worked on is away, also while its TalosMachine is not there: somebody deleted it, and it is discovered anew.
-      ...open.filter(t => !known.has(t.name)).map(t => ({ name: t.name, running: false })),
+      // One that was replaced is known by its Node, and counts once.
+      ...open.filter(t => !known.has(t.name)).map(t => ({ name: t.name, ...(t.node ? { node: t.node } : {}), running: false })),
     ],
     nodes: nodes.value,
     open: open.map(t => t.name),
