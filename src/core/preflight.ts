@@ -41,10 +41,6 @@ export const nodesRefusal = (fault: Fault): Refusal => {
   return refuse(rules[fault.kind] ?? 'KubernetesUnreachable', `The Nodes of the cluster cannot be read: ${sentence(fault.message)}`)
 }
 
-/** The schema lets through versions only; what is none all the same has a number that no program counts with. */
-export const tooLarge = (version: string): Refusal =>
-  refuse('VersionInvalid', `${JSON.stringify(version)} is no version: one of its numbers is too large.`)
-
 export const sentence = (text: string): string => (text.endsWith('.') ? text : `${text}.`)
 
 /** The cluster has not been discovered, so nothing can be said of its machines. */

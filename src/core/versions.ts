@@ -35,6 +35,12 @@ export const parseVersion = (text: string): Version | undefined => {
   }
 }
 
+/** What a schema has let through: `v` and three numbers, nothing else. */
+export const versionAsked = (text: string): Version => {
+  const [major = 0, minor = 0, patch = 0] = text.slice(1).split('.').map(Number)
+  return { text, major, minor, patch, prerelease: '', development: false }
+}
+
 /** The three numbers, without `v` and without any tail: as Talos compares a version with its own bounds. */
 export const finalOf = (version: Version): string => `${version.major}.${version.minor}.${version.patch}`
 

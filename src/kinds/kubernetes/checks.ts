@@ -7,8 +7,8 @@ import { heldBecause, inOrder } from '../../core/machine-steps/order.ts'
 import { waitingText } from '../../core/machine-steps/static-pods.ts'
 import { controlPlanesOf } from '../../core/machine-steps/target.ts'
 import type { Known } from '../../core/preflight.ts'
-import { identity, knownOf, nodesRefusal, once, overridable, refuse, unanswered, unregistered, tooLarge } from '../../core/preflight.ts'
-import { compareVersions, minorSteps, parseVersion, versionSpan } from '../../core/versions.ts'
+import { identity, knownOf, nodesRefusal, once, overridable, refuse, unanswered, unregistered } from '../../core/preflight.ts'
+import { compareVersions, minorSteps, parseVersion, versionAsked, versionSpan } from '../../core/versions.ts'
 import type { Version } from '../../core/versions.ts'
 import type { Need, World } from '../../core/world.ts'
 import { componentFacts, controlPlaneFacts, manifestFacts, nodeFacts, nodeOf, machineTitle } from '../../core/world.ts'
@@ -20,7 +20,11 @@ import type { Running } from './version-rules.ts'
 import { combinations, deprecated, images, kubeletsOf, options, path, runningOf } from './version-rules.ts'
 import { STATIC_COMPONENTS, specOf } from './view.ts'
 
-const firstOf = (world: World): string | undefined => controlPlanesOf(world)[0]?.metadata.name
+/** What is asked of one control plane, which answers for all; nothing where there is none. */
+const ofFirst = <T>(world: World, read: (world: World, name: string) => T): readonly T[] =>
+  controlPlanesOf(world)
+    .slice(0, 1)
+    .map(({ metadata }) => read(world, metadata.name))
 
 export const checkNeeds = (operation: TalosOperation, world: World): readonly Need[] => [
   ...world.machines.flatMap(({ metadata: { name } }): readonly Need[] => [
@@ -39,8 +43,7 @@ export const checkNeeds = (operation: TalosOperation, world: World): readonly Ne
 /** Everything that speaks against the upgrade, at once. */
 export const checks = (operation: TalosOperation, world: World): Checked => {
   const { version } = specOf(operation)
-  const target = parseVersion(version)
-  if (!target) return { found: {}, refusals: [tooLarge(version)], notes: [] }
+  const target = versionAsked(version)
   const missing = unregistered(world)
   if (missing.length > 0) return { found: {}, refusals: missing, notes: [] }
 
@@ -152,8 +155,7 @@ const FLANNEL = 'DaemonSet kube-system/kube-flannel'
 
 /** Applying the bootstrap manifests would bring back a network that another one took the place of: pods would get addresses of the one or the other. */
 const secondNetwork = (world: World): readonly Refusal[] => {
-  const first = firstOf(world)
-  const changes = first === undefined ? undefined : manifestFacts(world, first)
+  const [changes] = ofFirst(world, manifestFacts)
   const { addons } = world.facts
   const runsCilium = addons?.ok === true && addons.value.cilium !== undefined
   const isBrought = changes?.ok === true && changes.value.some(c => c.name === FLANNEL && c.would === 'create')
@@ -201,8 +203,7 @@ const notes = (
 }
 
 const proxyNotes = (world: World): readonly string[] => {
-  const first = firstOf(world)
-  const components = first === undefined ? undefined : componentFacts(world, first)
+  const [components] = ofFirst(world, componentFacts)
   const known = controlPlaneFacts(world)
   if (!components?.ok || components.value.kubeProxy !== undefined) return []
   const there = known.ok ? known.value.kubeProxy : undefined
@@ -212,16 +213,19 @@ const proxyNotes = (world: World): readonly string[] => {
 }
 
 /** `isThere`: everything runs the version already. */
-const manifestNotes = (operation: TalosOperation, world: World, isThere: boolean): readonly string[] => {
-  const first = firstOf(world)
-  const changes = first === undefined ? undefined : manifestFacts(world, first)
-  if (!changes) return []
-  if (!changes.ok) return [`What applying the bootstrap manifests would change is not known: ${changes.fault.message}.`]
+const manifestNotes = (operation: TalosOperation, world: World, isThere: boolean): readonly string[] =>
+  ofFirst(world, manifestFacts).flatMap(changes =>
+    changes.ok
+      ? notesOf(operation, world, changes.value, isThere)
+      : [`What applying the bootstrap manifests would change is not known: ${changes.fault.message}.`],
+  )
+
+const notesOf = (operation: TalosOperation, world: World, changes: readonly ManifestChange[], isThere: boolean): readonly string[] => {
   const told = (would: ManifestChange['would']): readonly string[] =>
-    changes.value.filter(c => c.would === would).map(c => (c.detail === '' ? c.name : `${c.name} (${c.detail})`))
+    changes.filter(c => c.would === would).map(c => (c.detail === '' ? c.name : `${c.name} (${c.detail})`))
   const [created, changed, kept] = [told('create'), told('change'), told('kept')]
-  const manifests = changes.value.length - kept.length - told('leftover').length
-  const refused = refusedText(changes.value)
+  const manifests = changes.length - kept.length - told('leftover').length
+  const refused = refusedText(changes)
   return [
     ...(isThere && created.length + changed.length === 0 && refused === ''
       ? []

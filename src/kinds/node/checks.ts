@@ -7,7 +7,7 @@ import { candidateOf, controlPlanesOf, isOnlySchedulable } from '../../core/mach
 import { bootsPending } from '../../core/pending-configuration.ts'
 import type { Known } from '../../core/preflight.ts'
 import { impostors, knownOf, nodesRefusal, once, overridable, refuse, unanswered, unregistered } from '../../core/preflight.ts'
-import { compareVersions, parseVersion, versionSpan } from '../../core/versions.ts'
+import { versionOrder, versionSpan } from '../../core/versions.ts'
 import type { Need, World } from '../../core/world.ts'
 import { nodeFacts, nodeOf, serviceFacts, machineTitle } from '../../core/world.ts'
 import { removalGate } from './reset.ts'
@@ -106,14 +106,12 @@ const role = (action: Action, { name, machine }: Known, world: World): readonly 
   return []
 }
 
-const FIRST_WITH_FORCE = parseVersion('v1.12.0')
+const FIRST_WITH_FORCE = 'v1.12.0'
 
-const version = (operation: TalosOperation, { facts, name, machine }: Known): readonly Refusal[] => {
-  const running = parseVersion(facts.version)
-  return specOf(operation).mode === 'force' && running && FIRST_WITH_FORCE && compareVersions(running, FIRST_WITH_FORCE) < 0
+const version = (operation: TalosOperation, { facts, name, machine }: Known): readonly Refusal[] =>
+  specOf(operation).mode === 'force' && versionOrder(facts.version, FIRST_WITH_FORCE) === -1
     ? [refuse('ModeUnsupported', `${name} runs ${facts.version}; the mode force came with Talos 1.12.`, machine.metadata.name)]
     : []
-}
 
 const service = (operation: TalosOperation, { facts, name }: Known, world: World): readonly Refusal[] =>
   serviceNeeds(operation, world).flatMap(need => {

@@ -10,19 +10,8 @@ import { etcdViews } from '../../core/machine-steps/etcd.ts'
 import { controlPlanesOf, isOnlySchedulable, isSelected } from '../../core/machine-steps/target.ts'
 import { bootsPending } from '../../core/pending-configuration.ts'
 import type { Known } from '../../core/preflight.ts'
-import {
-  identity,
-  knownOf,
-  nodesRefusal,
-  noneSelected,
-  once,
-  overridable,
-  refuse,
-  unanswered,
-  unregistered,
-  tooLarge,
-} from '../../core/preflight.ts'
-import { compareVersions, parseVersion, versionSpan } from '../../core/versions.ts'
+import { identity, knownOf, nodesRefusal, noneSelected, once, overridable, refuse, unanswered, unregistered } from '../../core/preflight.ts'
+import { parseVersion, versionOrder, versionSpan } from '../../core/versions.ts'
 import type { Need, World } from '../../core/world.ts'
 import { machineFacts, nodeFacts } from '../../core/world.ts'
 import type { NodeFacts } from '../../ports/kube.ts'
@@ -40,7 +29,6 @@ export const checkNeeds = (operation: TalosOperation, world: World): readonly Ne
 /** Everything that speaks against the upgrade, at once. */
 export const checks = (operation: TalosOperation, world: World): Checked => {
   const spec = specOf(operation)
-  if (!parseVersion(spec.version)) return { found: {}, refusals: [tooLarge(spec.version)], notes: [] }
   // Without machines all that follows would only say the same again in other words.
   if (world.machines.length === 0) return { found: {}, refusals: registration(operation, world), notes: [] }
 
@@ -74,13 +62,8 @@ const registration = (operation: TalosOperation, world: World): readonly Refusal
 
 /** Newer than what runs. The same version with another schematic is an upgrade too; nothing to do at all is no refusal. */
 const direction = (mine: readonly Known[], version: string): readonly Refusal[] => {
-  const target = parseVersion(version)
-  if (!target) return []
-  const unknown = mine.filter(k => parseVersion(k.facts.version) === undefined)
-  const newer = mine.filter(k => {
-    const running = parseVersion(k.facts.version)
-    return running !== undefined && compareVersions(running, target) > 0
-  })
+  const unknown = mine.filter(k => versionOrder(k.facts.version, version) === undefined)
+  const newer = mine.filter(k => versionOrder(k.facts.version, version) === 1)
   const [first] = newer
   return [
     ...unknown.map(k =>

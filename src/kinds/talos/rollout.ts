@@ -6,7 +6,7 @@ import { heldOrNot, inOrder } from '../../core/machine-steps/order.ts'
 import { drainGoal, isSelected } from '../../core/machine-steps/target.ts'
 import { controlPlanesFirst } from '../../core/machine-steps/turn.ts'
 import { sameSchematic } from '../../core/talos-image.ts'
-import { compareVersions, parseVersion } from '../../core/versions.ts'
+import { versionOrder } from '../../core/versions.ts'
 import type { Need, View, World } from '../../core/world.ts'
 import { machineFacts } from '../../core/world.ts'
 import { isTriedAnew } from './evidence.ts'
@@ -30,8 +30,7 @@ const open = (view: View): Opening => {
   const schematicIsTold = choice.factory !== '' || choice.schematic !== '' || !specOf(operation).image
   if (facts.version === version && (!schematicIsTold || sameSchematic(facts.schematic, choice.schematic)))
     return { skip: `already runs ${version}` }
-  const [running, wanted] = [parseVersion(facts.version), parseVersion(version)]
-  if (running && wanted && compareVersions(running, wanted) > 0 && !operation.spec.override) {
+  if (versionOrder(facts.version, version) === 1 && !operation.spec.override) {
     return {
       fail: { reason: 'VersionMismatch', message: `${facts.hostname} runs ${facts.version} by now, which is newer than ${version}.` },
     }

@@ -11,8 +11,7 @@ import { YES } from '../../core/kind.ts'
 import { asGuard, gate as askGate } from '../../core/machine-steps/etcd.ts'
 import { chosen, controlPlanesOf, isControlPlane } from '../../core/machine-steps/target.ts'
 import { factoryHost } from '../../core/talos-image.ts'
-import { compareVersions, parseVersion } from '../../core/versions.ts'
-import type { Version } from '../../core/versions.ts'
+import { versionOrder } from '../../core/versions.ts'
 import type { View, World } from '../../core/world.ts'
 import type { MachineFacts } from '../../ports/talos.ts'
 import { talosSpec } from './spec.ts'
@@ -26,20 +25,21 @@ export const specOf = (operation: TalosOperation): TalosSpec => blockOf({ block:
 export const wish = (view: Pick<View, 'target'>, key: 'image' | 'schematic' | 'way'): string => chosen(view.target, key)
 
 /** LifecycleService, which installs without rebooting, exists from this version on. */
-const FIRST_LIFECYCLE = parseVersion('v1.13.0')
+const FIRST_LIFECYCLE = 'v1.13.0'
 
 /** Whether a machine has to be upgraded by the one call that drains, installs and reboots. */
 export const isLegacyWay = (from: string, to: string): boolean => [from, to].some(version => isBelow(version, FIRST_LIFECYCLE))
 
 /** From this version on `preserve` switches the look of Talos' own at etcd off. */
-const FIRST_UNCHECKED = parseVersion('v1.14.0')
+const FIRST_UNCHECKED = 'v1.14.0'
 
 /** Where Talos itself refuses to take one of two members of etcd away, whatever was acknowledged. */
 export const refusesOneOfTwo = (from: string, to: string): boolean => isLegacyWay(from, to) && isBelow(from, FIRST_UNCHECKED)
 
-const isBelow = (version: string, first: Version | undefined): boolean => {
-  const parsed = parseVersion(version)
-  return !parsed || !first || compareVersions(parsed, first) < 0
+/** What cannot be read is taken for old. */
+const isBelow = (version: string, first: string): boolean => {
+  const order = versionOrder(version, first)
+  return order === undefined || order < 0
 }
 
 export const isLegacy = (view: View): boolean => wish(view, 'way') === 'legacy'

@@ -75,7 +75,6 @@ const RULES: Readonly<Record<string, Explains>> = {
   PoliciesMissing: asked => odd(asked).policyGaps === true,
   RemovedOptions: asked => odd(asked).written !== undefined,
   SecondNetwork: hasCilium,
-  VersionInvalid: ({ talos, kubernetes }) => (talos.version ?? kubernetes.version ?? '').length > 12,
   VersionUnknown: asked => odd(asked).vendorTail !== undefined,
   HostnameTwice: isPatchedBy(...SHARED_PATCHES),
   HeldControlPlane: ({ shape, setting }) =>
