@@ -15,6 +15,8 @@ type Question = {
   readonly scene: Scene
   readonly machine: Machine
   readonly target: Target
+  /** The one that was to be restarted, where one was. */
+  readonly service: string
   /** When the machine was opened. */
   readonly since: number
 }
@@ -27,8 +29,7 @@ const OBJECTIONS: Readonly<Record<string, (asked: Question) => string | undefine
   shutdown: ({ machine, target }) =>
     answers(machine) && machine.bootID === target.before?.bootID ? 'answers, in the boot in which it was opened' : undefined,
   reset: ({ machine }) => (machine.config === '' ? undefined : 'has the configuration that it had'),
-  'restart-service': ({ scene, machine, since }) => {
-    const { service = 'kubelet' } = (scene.stage.plan.operations[0]?.spec['node'] ?? {}) as { service?: string }
+  'restart-service': ({ machine, service, since }) => {
     const starts = machine.services.get(service)?.events.filter(({ state }) => state === 'Running') ?? []
     return starts.some(({ at }) => at >= since - LOOK_MS) ? undefined : `has not started ${service} since`
   },
@@ -52,7 +53,7 @@ export const actionIsObserved: Checker = {
     const openedAt = new Map<string, number>()
     scene.onOperation(({ before, after, isByHand }) => {
       if (after?.spec.kind !== 'node' || isByHand) return
-      const { action } = after.spec['node'] as { action: string }
+      const { action, service = 'kubelet' } = after.spec['node'] as { action: string; service?: string }
       for (const target of after.status.machines ?? []) {
         const was = before?.status.machines?.find(t => t.name === target.name)?.phase
         const key = `${after.metadata.uid} ${target.name}`
@@ -60,7 +61,7 @@ export const actionIsObserved: Checker = {
         const machine = scene.machineOf(target)
         if (target.phase !== 'Completed' || was !== 'Running' || !machine || scene.stage.touchedAt(machine) > scene.now() - LATELY_MS)
           continue
-        const wrong = OBJECTIONS[action]?.({ scene, machine, target, since: openedAt.get(key) ?? scene.now() })
+        const wrong = OBJECTIONS[action]?.({ scene, machine, target, service, since: openedAt.get(key) ?? scene.now() })
         if (wrong !== undefined) object(`${action} is done, and ${machine.name} ${wrong}`)
       }
     })
