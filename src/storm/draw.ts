@@ -3,8 +3,8 @@ import type { Random } from '../world/random.ts'
 import { createRandom } from '../world/random.ts'
 import { drawSetting } from './setting.ts'
 import { troubles } from './faults/all.ts'
-import { drawOperation } from './operations.ts'
-import type { Family, Plan, Prospect, Shape } from './plan.ts'
+import { drawOperation, stormKinds } from './operations.ts'
+import type { Considered, Family, Plan, Prospect, Shape } from './plan.ts'
 import { FAMILIES, machinesOf } from './plan.ts'
 
 export type Wish = {
@@ -26,6 +26,10 @@ export const JOURNEYS = [
   { talos: 'v1.10.9', to: 'v1.11.6', kubernetes: 'v1.33.1' },
 ] as const
 
+/** A Talos of which no release is there yet, and whose configuration is known in part only. */
+const TOMORROW = { talos: 'v1.14.0-beta.1', to: 'v1.14.0-rc.1', kubernetes: 'v1.36.2' } as const
+type Journey = Readonly<Record<keyof typeof TOMORROW, string>>
+
 /** With budgets only where there is room for the pods of those workers that may be away together. */
 const drawWorkloads = (random: Random, workers: number): readonly Workload[] => {
   const all: readonly Workload[] = [
@@ -41,7 +45,7 @@ const drawWorkloads = (random: Random, workers: number): readonly Workload[] => 
   return all.filter(() => random.chance(0.6))
 }
 
-const drawShape = (random: Random, wish: Wish, journey: (typeof JOURNEYS)[number]): Shape => {
+const drawShape = (random: Random, wish: Wish, journey: Journey): Shape => {
   // Below 1.13 Talos itself refuses an upgrade of one of two.
   const sizes = journey.talos < 'v1.13' ? [1, 3, 3, 3, 3, 3, 4, 5] : [1, 2, 3, 3, 3, 3, 4, 5]
   const controlPlanes = wish.controlPlanes ?? random.pick(sizes)
@@ -62,12 +66,19 @@ const drawShape = (random: Random, wish: Wish, journey: (typeof JOURNEYS)[number
 /** They come in so many sorts that few of each do not show much. */
 const MANY: readonly Family[] = ['people', 'answers']
 
+/** Half of all people look at several ways before they take one, or while it is taken. */
+const drawConsidered = ({ random, shape, kind, horizonMs }: Prospect, to: string): readonly Considered[] =>
+  Array.from({ length: random.chance(0.5) ? random.between(1, 5) : 0 }, () => ({
+    spec: drawOperation(random, random.chance(0.8) ? kind : random.pick(stormKinds), shape, to),
+    ...(random.chance(0.5) ? { at: random.between(0, horizonMs) } : {}),
+  }))
+
 /** A run, drawn wholly from its seed. The numbers come from a generator apart from the world's. */
 export const drawPlan = (wish: Wish): Plan => {
   const random = createRandom(wish.seed + 7 * 2 ** 32)
   // What happens to configurations matters to those alone who write them.
   const families = wish.families ?? FAMILIES.filter(family => family !== 'configuration' || wish.kind === 'config')
-  const journey = random.pick(JOURNEYS)
+  const journey: Journey = wish.kind === 'config' && random.chance(0.08) ? TOMORROW : random.pick(JOURNEYS)
   const shape = drawShape(random, wish, journey)
   const spec = drawOperation(random, wish.kind, shape, journey.to)
   const machines = machinesOf(shape)
@@ -91,5 +102,6 @@ export const drawPlan = (wish: Wish): Plan => {
     horizonMs,
     resumes: random.chance(0.8),
     isPlanned: random.chance(0.5),
+    considered: drawConsidered(prospect, journey.to),
   }
 }

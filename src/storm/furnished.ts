@@ -98,6 +98,20 @@ rules:
   - {image: "ghcr.io/*", deny: true}
 `
 
+/** Documents that only 1.14 knows. */
+const COMING_DOCUMENTS = `apiVersion: v1alpha1
+kind: KubeletConfig
+image: ghcr.io/siderolabs/kubelet:v1.36.1
+---
+apiVersion: v1alpha1
+kind: SysctlConfig
+params: {net.core.somaxconn: "1024"}
+---
+apiVersion: v1alpha1
+kind: KernelModuleConfig
+name: tun
+`
+
 const iface = (inner: string): string => `machine: {network: {interfaces: [${inner}]}}\n`
 const kubelet = (inner: string): string => `machine: {kubelet: {${inner}}}\n`
 const config = (inner: string): string => kubelet(`extraConfig: {${inner}}`)
@@ -235,9 +249,27 @@ const ONTO_NEWER: readonly string[] = [
   documentOf('RegistryAuthConfig', 'name: registry.example\n$patch: delete'),
 ]
 
+/** Onto those that are to come. How they are merged is not known yet. */
+const ONTO_COMING: readonly string[] = [
+  documentOf('SysctlConfig', 'params: {net.core.somaxconn: "65535"}'),
+  documentOf('SysctlConfig', 'params: {net.core.somaxconn: {$patch: delete}}'),
+  documentOf('SysctlConfig', 'params: {$patch: delete}'),
+  documentOf('SysctlConfig', '$patch: delete'),
+  documentOf('KernelModuleConfig', 'name: tun\n$patch: delete'),
+  documentOf('KernelModuleConfig', 'name: wireguard\nparameters: [a=1]'),
+  documentOf('KubeletConfig', '$patch: delete'),
+  documentOf('KubeServiceAccountConfig', 'privateKey: x'),
+  documentOf('KubeProxyConfig', 'image: registry.k8s.io/kube-proxy:v1.36.2'),
+  'machine: {install: {other: 1}, features: {coming: true}}\n',
+]
+
+/** Refused below Talos 1.14. */
+export const COMING = [COMING_DOCUMENTS, ONTO_COMING] as const
+
 /** What furnishes, and what may follow it: some machines take it, and some do not. The longer lists are met more often. */
 export const FURNISHED: readonly (readonly [string, readonly string[]])[] = [
   ...Array.from({ length: 4 }, () => [FURNITURE, ONTO_FURNITURE] as const),
   [FURNITURE_DOCUMENTS, ONTO_DOCUMENTS],
   [NEWER_DOCUMENTS, ONTO_NEWER],
+  COMING,
 ]

@@ -1,9 +1,10 @@
 import type { Random } from '../world/random.ts'
-import { FURNISHED } from './furnished.ts'
+import { COMING, FURNISHED } from './furnished.ts'
 import { type Source, drawSource } from './patch-sources.ts'
 import { MANNERED_PATCHES, WRONG_PATCHES } from './patches.ts'
 import type { Draft, Shape } from './plan.ts'
 import { OTHER_SCHEMATIC, SCHEMATIC, UNKNOWN_SCHEMATIC } from './setting.ts'
+import { SHARED_PATCHES, versionPatches } from './version-patches.ts'
 
 type Spec = Draft['spec']
 
@@ -172,7 +173,7 @@ const drawConfig: Draw = (random, shape) => {
   const patches = [PATCHES[usual], ...(random.chance(0.3) && usual !== 'operations' && usual !== 'document' ? [PATCHES.sets] : [])]
   const sources = patches.map(inline => ({ inline }))
   if (!isOdd) return { kind: 'config', ...envelope(random, shape), config: { mode, patches: sources } }
-  const asked = drawOddPatches(random)
+  const asked = drawOddPatches(random, shape)
   const safe = asked.some(({ inline }) => inline === STRANGE_PATCHES.cutsOff) ? 'try' : mode
   return {
     kind: 'config',
@@ -182,13 +183,21 @@ const drawConfig: Draw = (random, shape) => {
   }
 }
 
-const drawOddPatches = (random: Random): readonly Source[] => {
-  if (random.chance(0.15)) return [drawSource(random), ...(random.chance(0.3) ? [drawSource(random)] : [])]
-  if (random.chance(0.4)) {
-    const lists = [Object.values({ ...STRANGE_PATCHES, onBoot: PATCHES.onBoot, nothing: PATCHES.nothing }), WRONG_PATCHES, MANNERED_PATCHES]
+const drawOddPatches = (random: Random, { talos, kubernetes, setting }: Shape): readonly Source[] => {
+  const some = (most: number, draw: () => Source): readonly Source[] => Array.from({ length: random.between(1, most) }, draw)
+  if (random.chance(0.15)) return some(2, () => drawSource(random))
+  // Where somebody has named images before, they are changed more often.
+  if (random.chance(setting?.oddities?.written ? 0.5 : 0.2)) {
+    const lists = [versionPatches(kubernetes), versionPatches(kubernetes), SHARED_PATCHES]
+    return some(2, () => ({ inline: random.pick(random.pick(lists)) }))
+  }
+  // Of those that are wrong whatever a machine has, each is told.
+  if (random.chance(0.2)) return some(4, () => ({ inline: random.pick(WRONG_PATCHES) }))
+  if (random.chance(0.2)) {
+    const lists = [Object.values({ ...STRANGE_PATCHES, onBoot: PATCHES.onBoot, nothing: PATCHES.nothing }), MANNERED_PATCHES]
     return [{ inline: random.pick<string>(random.pick(lists)) }]
   }
-  const [furniture, patches] = random.pick(FURNISHED)
+  const [furniture, patches] = talos >= 'v1.14' && random.chance(0.5) ? COMING : random.pick(FURNISHED)
   const count = random.chance(0.6) ? 1 : random.between(2, 6)
   return [furniture, ...Array.from({ length: count }, () => random.pick(patches))].map(inline => ({ inline }))
 }

@@ -17,8 +17,9 @@ const TEXTS = {
 }
 const KINDS = { secretKeyRef: RESOURCE.secrets, configMapKeyRef: RESOURCE.configMaps } as const
 
-/** One that is there, or seldom one that is not: without its object, or without its key. */
+/** One that is there, or seldom one that is not: without its object, without its key, or naming nothing, which an API server without CEL takes. */
 export const drawSource = (random: Random): Source => {
+  if (random.chance(0.04)) return {}
   const kind = random.pick(['secretKeyRef', 'configMapKeyRef'] as const)
   const name = random.chance(0.15) ? 'nobody' : random.chance(0.1) ? 'empty' : NAME
   return { [kind]: { name, key: random.chance(0.15) ? 'another' : random.pick(Object.keys(TEXTS)) } }

@@ -63,6 +63,9 @@ export type Strike = {
 
 export type Draft = { readonly name: string; readonly spec: { readonly kind: string } & Readonly<Record<string, unknown>> }
 
+/** What somebody asks a plan for and never creates: before the operation is, or so many milliseconds after. */
+export type Considered = { readonly spec: Draft['spec']; readonly at?: number }
+
 /** A whole run as a value: everything that is drawn is in here, the rest follows from the seed. */
 export type Plan = {
   readonly seed: number
@@ -74,6 +77,7 @@ export type Plan = {
   readonly horizonMs: number
   /** Whether somebody asks for a plan first. */
   readonly isPlanned?: boolean
+  readonly considered?: readonly Considered[]
   /** Whether a person resumes what has failed, once everything is mended. */
   readonly resumes: boolean
 }

@@ -35,6 +35,7 @@ const smaller = (plan: Plan): readonly Plan[] => {
     ...(strikes.length > 2 ? [withStrikes(plan, strikes.slice(0, half)), withStrikes(plan, strikes.slice(half))] : []),
     ...(shape.setting ? [withoutSetting(plan)] : []),
     ...(plan.isPlanned ? [{ ...plan, isPlanned: false }] : []),
+    ...(plan.considered?.length ? [{ ...plan, considered: [] }] : []),
     ...strikes.map((_, i) =>
       withStrikes(
         plan,

@@ -6,7 +6,7 @@ import { troubles } from './faults/all.ts'
 import { mendMachines } from './faults/machines.ts'
 import { create } from './faults/people.ts'
 import { isOfAHand } from './faults/status.ts'
-import type { Plan, Strike } from './plan.ts'
+import type { Draft, Plan, Strike } from './plan.ts'
 import { setUpSources } from './patch-sources.ts'
 import { examine, planBefore } from './planning.ts'
 import { watchScene } from './scene.ts'
@@ -93,14 +93,16 @@ export const playPlan = async (plan: Plan, options: StormOptions = {}): Promise<
   }
   await story.until('the machines are known', () => known() || isOver(), 10 * MINUTE)
   stage.byHand(undefined, () => setUp(story, setting))
+  // Long ago: whatever was restarted by it runs again.
+  if (setting.oddities?.written) await pass(5 * MINUTE)
   if (plan.kind === 'config') setUpSources(world)
   // Its pod is evicted, and so its process ends; another comes up elsewhere.
   world.journal.onEntry(({ what, detail }) => {
     if (what === 'pod-gone' && detail === `${OWN_POD.namespace}/${OWN_POD.pod}` && stage.replicas[0]) stage.kill(stage.replicas[0], 3000)
   })
   options.arrange?.(stage)
-  /** A person asks, and sees the answer before anything else is done. */
-  const asks = async (what: string, question: () => Promise<string | undefined>): Promise<void> => {
+  /** A person asks, and hears the answer while all goes on; says whether it has come. */
+  const ask = (what: string, question: () => Promise<string | undefined>): (() => boolean) => {
     let isTold = false
     question()
       .then(told => {
@@ -108,7 +110,12 @@ export const playPlan = async (plan: Plan, options: StormOptions = {}): Promise<
         if (told !== undefined) stage.note(told)
       })
       .catch((error: unknown) => errors.push(`${what} failed: ${String(error)}`))
-    await story.until(`${what} is told`, () => isTold || isOver(), 10 * MINUTE)
+    return () => isTold
+  }
+  /** A person asks, and sees the answer before anything else is done. */
+  const asks = async (what: string, question: () => Promise<string | undefined>): Promise<void> => {
+    const isTold = ask(what, question)
+    await story.until(`${what} is told`, () => isTold() || isOver(), 10 * MINUTE)
   }
   const asksWhatIsWrong = (): Promise<void> =>
     asks('what is wrong', async () => {
@@ -118,13 +125,16 @@ export const playPlan = async (plan: Plan, options: StormOptions = {}): Promise<
       errors.push(...found.filter(isGarbled))
       return found.length > 0 ? `${found.length} things are said to be wrong` : undefined
     })
-  for (const draft of plan.isPlanned ? plan.operations : [])
-    await asks('the plan', async () => {
-      const told = await planBefore(story, draft)
-      return told && (told.ok ? `the plan refuses ${told.value.refusals.length} times` : `no plan: ${told.fault.message}`)
-    })
+  const planned = async (draft: Draft): Promise<string | undefined> => {
+    const told = await planBefore(story, draft)
+    return told && (told.ok ? `the plan refuses ${told.value.refusals.length} times` : `no plan: ${told.fault.message}`)
+  }
+  const others = plan.considered?.map(({ spec, at }, index) => ({ at, draft: { name: `other-${index}`, spec } })) ?? []
+  const before = others.filter(({ at }) => at === undefined).map(({ draft }) => draft)
+  for (const draft of [...before, ...(plan.isPlanned ? plan.operations : [])]) await asks('the plan', () => planned(draft))
   for (const { name } of plan.operations) create(stage, name)
   const { endAll } = fall(stage, plan.strikes)
+  for (const { at, draft } of others) if (at !== undefined) schedule.after(at, () => void ask('the plan', () => planned(draft)))
 
   const isQuiet = (): boolean => stage.operations().every(o => hasSettled(o, stage.operations())) && stage.operations().length > 0
   const until = schedule.now() + plan.horizonMs

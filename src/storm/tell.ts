@@ -16,6 +16,9 @@ export const tellPlan = (plan: Plan): string => {
     `seed ${plan.seed}, kind ${plan.kind}: ${shape.controlPlanes}+${shape.workers} machines, Talos ${shape.talos}, Kubernetes ${shape.kubernetes}, ${shape.replicas} controllers, ${shape.haste} times as fast, resources ${shape.homeOutside ? 'elsewhere' : 'in the cluster itself'}`,
     ...(shape.setting ? [`set up: ${JSON.stringify(shape.setting)}`] : []),
     ...plan.operations.map(o => `operation ${o.name}: ${JSON.stringify(o.spec)}`),
+    ...(plan.considered ?? []).map(
+      ({ spec, at }) => `considered ${at === undefined ? 'first' : `after ${seconds(at)}`}: ${JSON.stringify(spec)}`,
+    ),
     ...plan.strikes.map(
       (s, i) =>
         `strike ${i}: ${when(s)} ${s.family}: ${s.what}${s.machine === undefined ? '' : ` (machine ${s.machine})`}${s.forMs === undefined ? '' : ` for ${seconds(s.forMs)}`}${s.times === undefined ? '' : `, ${s.times}`}`,
