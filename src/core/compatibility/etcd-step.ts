@@ -28,7 +28,7 @@ export const etcdStep = (step: EtcdStep, table: CompatibilityTable = compatibili
   const targetEtcd = target ?? (line === undefined ? undefined : `${line}.x`)
   const pair = 'etcd step' as const
   if (targetEtcd === undefined || running.length === 0) {
-    const reason = `What Talos ${targetEtcd === undefined ? step.toTalos : step.fromTalos} does to etcd is not known to the table.`
+    const reason = `What going from Talos ${step.fromTalos} to ${step.toTalos} does to etcd is not known to the table.`
     return { targetEtcd, crossesMinor: false, findings: [{ id: 'etcd-step', verdict: 'untested', pair, reason, sources: [] }] }
   }
   // Of a release that the table does not know, its line alone decides: rows end at minors.

@@ -44,7 +44,7 @@ const optionsIn = (component: Component, section: Json): Options => {
     component,
     flags: Object.keys(extra),
     featureGates: [
-      ...parts(extra['feature-gates']).map(gate => gate.split('=')[0] ?? ''),
+      ...parts(extra['feature-gates']).map(gate => gate.replace(/=.*/s, '')),
       ...files.flatMap(file => Object.keys(record(file['featureGates']))),
     ],
     admissionPlugins: [...parts(extra['enable-admission-plugins']), ...parts(extra['disable-admission-plugins'])],
@@ -53,9 +53,9 @@ const optionsIn = (component: Component, section: Json): Options => {
 
 /** Of a configuration that a machine runs with, so that it can be read. */
 const optionsOf = (text: string): readonly Options[] => {
-  const documents = parseAllDocuments(text, { prettyErrors: false, logLevel: 'error', merge: true })
-  const values = (Array.isArray(documents) ? documents : []).map(document => record(document.toJS()))
-  const main = values.find(value => value['kind'] === undefined) ?? {}
+  const documents = [...parseAllDocuments(text, { prettyErrors: false, logLevel: 'error', merge: true })]
+  const values = documents.map(document => record(document.toJS()))
+  const main = record(values.find(value => value['kind'] === undefined))
   return COMPONENTS.map(component => {
     const { section, kind } = CONFIG_PLACES[component]
     const own = values.find(value => value['kind'] === kind)

@@ -171,8 +171,9 @@ export const talosKernel = (version: string, table: CompatibilityTable = compati
 export const latestPatch = (minor: string, table: CompatibilityTable = compatibilityTable): string | undefined => {
   const patches = table.talosReleases
     .map(r => parseVersion(r.version))
-    .filter(v => v !== undefined && v.prerelease === '' && minorOf(v) === minor)
-    .map(v => v?.patch ?? 0)
+    .filter(v => v !== undefined)
+    .filter(v => v.prerelease === '' && minorOf(v) === minor)
+    .map(v => v.patch)
   return patches.length === 0 ? undefined : `v${minor}.${Math.max(...patches)}`
 }
 

@@ -1,7 +1,7 @@
 import { nearestAdvice } from '../nearest.ts'
 import type { Place } from './note.ts'
 import { bare, type Shape } from './shape.ts'
-import { entriesOf, isListing, isMapping, isNothing, itemsOf, plainTextOf, saying, textOf, type Node } from './yaml-nodes.ts'
+import { entriesOf, isListing, isMapping, isNothing, isSingle, itemsOf, plainTextOf, saying, textOf, type Node } from './yaml-nodes.ts'
 
 /**
  * Whether a value can be what Talos wants there: fields that there are, mappings and lists where they belong. Whether a word is one that
@@ -20,7 +20,7 @@ export const checkValue = (shape: Shape, node: Node, place: Place, isNewer: bool
 }
 
 const mismatch = (wanted: Shape, node: Node): string => {
-  const isScalar = !isMapping(node) && !isListing(node)
+  const isScalar = isSingle(node)
   switch (wanted.kind) {
     case 'struct':
     case 'map':

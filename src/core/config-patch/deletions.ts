@@ -6,6 +6,7 @@ import {
   isListing,
   isMapping,
   isNothing,
+  isSingle,
   itemsOf,
   keyOf,
   removeKey,
@@ -33,7 +34,7 @@ export const takeDeletions = (root: Mapping, place: Place): { readonly deletions
 
 /** Without `apiVersion`: a document that has one is merged even where it says nothing else. */
 const isBare = (root: Mapping): boolean =>
-  entriesOf(root).every(({ key, value }) => ['version', 'kind', 'name'].includes(key) && !isMapping(value) && !isListing(value))
+  entriesOf(root).every(({ key, value }) => ['version', 'kind', 'name'].includes(key) && isSingle(value))
 
 /** Whether the node is to go from where it is. */
 const takeFrom = (node: Node, parent: Node | undefined, place: Place, take: (deletion: Deletion) => void): boolean => {

@@ -63,8 +63,9 @@ test('documents that come and go', () => {
   )
 })
 
-test('what is no YAML has no difference', () => {
-  expect(diffConfigs('machine: [', CONFIG)).toBeUndefined()
+test('what is no YAML says nothing', () => {
+  expect(diffConfigs('machine: [', CONFIG)).toMatch(/^--- \/dev\/null\n\+\+\+ the main document\n/)
+  expect(diffConfigs('machine: [', 'machine: ]')).toBe('')
 })
 
 describe('secrets', () => {

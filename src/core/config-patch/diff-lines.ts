@@ -58,5 +58,5 @@ const furthest = (from: readonly string[], to: readonly string[]): readonly Int3
   }
 }
 
-/** -1 where no way leads. */
-const reach = (row: Int32Array, diagonal: number): number => row[diagonal + (row.length - 1) / 2] ?? -1
+/** On a diagonal that the row has. */
+const reach = (row: Int32Array, diagonal: number): number => row[diagonal + (row.length - 1) / 2]!

@@ -1,4 +1,4 @@
-import { isMap, LineCounter, parseAllDocuments, type Document, type YAMLError } from 'yaml'
+import { LineCounter, parseAllDocuments, type Document, type YAMLError } from 'yaml'
 import { documentShape } from './shape.ts'
 import { isMapping, offsetOf, textOf, unfolded, valueAt, type Mapping, type Node } from './yaml-nodes.ts'
 
@@ -24,8 +24,7 @@ type Root = { readonly node: Node; readonly source: string }
 export const readText = (text: string): ReadText => {
   const lineCounter = new LineCounter()
   try {
-    const documents = parseAllDocuments(text, { schema: 'failsafe', prettyErrors: false, logLevel: 'error', lineCounter })
-    const all = Array.isArray(documents) ? documents : []
+    const all = [...parseAllDocuments(text, { schema: 'failsafe', prettyErrors: false, logLevel: 'error', lineCounter })]
     const error = all.flatMap(({ errors }) => errors)[0]
     if (error) return { ok: false, line: lineCounter.linePos(error.pos[0]).line, problem: yamlProblem(error) }
     return {
@@ -77,9 +76,7 @@ const yamlProblem = ({ code, message }: YAMLError): string =>
     ? 'a { or a [ is not closed, or what is in it is not indented'
     : (PROBLEMS[code] ?? `it is not YAML (${code.toLowerCase().replaceAll('_', ' ')})`)
 
-/** Undefined for what is no mapping. */
-export const documentOf = (node: Node, source?: string): ConfigDocument | undefined => {
-  if (!isMap(node)) return undefined
+export const documentOf = (node: Mapping, source?: string): ConfigDocument => {
   const kind = textOf(valueAt(node, 'kind'))
   const isNamed = documentShape(kind)?.named ?? valueAt(node, 'name') !== undefined
   return {
@@ -91,10 +88,15 @@ export const documentOf = (node: Node, source?: string): ConfigDocument | undefi
   }
 }
 
-/** The documents of a configuration; undefined where it is no YAML. */
-export const documentsOf = (text: string): readonly ConfigDocument[] | undefined => {
+/** The documents of a configuration that could be patched; none where it is no YAML. */
+export const documentsOf = (text: string): readonly ConfigDocument[] => {
   const read = readText(text)
-  return read.ok ? read.roots.flatMap(({ node }) => documentOf(node) ?? []) : undefined
+  return read.ok
+    ? read.roots
+        .map(({ node }) => node)
+        .filter(isMapping)
+        .map(root => documentOf(root))
+    : []
 }
 
 type Identity = Pick<ConfigDocument, 'kind' | 'apiVersion' | 'name'>

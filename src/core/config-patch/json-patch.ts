@@ -113,19 +113,24 @@ const indexOf = (key: string): number => (/^(?:0|[1-9]\d*)$/.test(key) ? Number(
 
 const parentOf = (root: Node, path: readonly string[]): Node | undefined => find(root, path.slice(0, -1))
 
+/** A pointer names one thing at least. */
+const lastOf = (path: readonly string[]): string => {
+  const [key = ''] = path.slice(-1)
+  return key
+}
+
 const isReachable = (root: Node, path: readonly string[]): boolean => isMapping(parentOf(root, path)) || find(root, path) !== undefined
 
 const replace = (root: Node, path: readonly string[], node: Node): Note | undefined => {
-  const parent = parentOf(root, path)
+  const [parent, key] = [parentOf(root, path), lastOf(path)]
   if (!isReachable(root, path)) return nothingAt(path)
-  if (isMapping(parent)) setValue(parent, path.at(-1) ?? '', node)
-  else if (isListing(parent)) parent.items[indexOf(path.at(-1) ?? '')] = node
+  if (isMapping(parent)) setValue(parent, key, node)
+  else if (isListing(parent)) parent.items[indexOf(key)] = node
   return undefined
 }
 
 const add = (root: Node, path: readonly string[], node: Node): Note | undefined => {
-  const parent = parentOf(root, path)
-  const key = path.at(-1) ?? ''
+  const [parent, key] = [parentOf(root, path), lastOf(path)]
   if (isMapping(parent)) {
     setValue(parent, key, node)
     return undefined
@@ -139,9 +144,8 @@ const add = (root: Node, path: readonly string[], node: Node): Note | undefined 
 }
 
 const remove = (root: Node, path: readonly string[]): Note | undefined => {
-  const parent = parentOf(root, path)
+  const [parent, key] = [parentOf(root, path), lastOf(path)]
   if (find(root, path) === undefined) return nothingAt(path)
-  const key = path.at(-1) ?? ''
   if (isMapping(parent)) removeKey(parent, key)
   else if (isListing(parent)) parent.items.splice(indexOf(key), 1)
   return undefined

@@ -29,8 +29,9 @@ export const mergedUrl = (left: Node | undefined, right: Node | undefined, place
 type Parts = Readonly<Record<'scheme' | 'user' | 'host' | 'path' | 'query' | 'fragment', string>>
 
 const partsOf = (address: string): Parts => {
+  // Whatever the text is, something of it is a path.
   const found = /^(?:([A-Za-z][A-Za-z0-9+.-]*):)?(?:\/\/(?:([^/?#]*)@)?([^/?#]*))?([^?#]*)(?:\?([^#]*))?(?:#(.*))?$/s.exec(address)
-  const [, scheme = '', user = '', host = '', path = '', query = '', fragment = ''] = found ?? []
+  const [, scheme = '', user = '', host = '', path = '', query = '', fragment = ''] = found!
   return { scheme: scheme.toLowerCase(), user, host, path, query, fragment }
 }
 

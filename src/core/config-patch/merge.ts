@@ -12,6 +12,7 @@ import {
   isListing,
   isMapping,
   isNothing,
+  isSingle,
   itemsOf,
   plainTextOf,
   removeKey,
@@ -52,8 +53,6 @@ export const merged = (
     case 'bytes':
       return isNothing(right) ? left : instead(left, right as Node)
     case 'bool':
-      if (isNothing(right)) warnOfLoss(left, place)
-      return isNothing(right) ? undefined : instead(left, right as Node)
     case 'whole':
       if (isNothing(right)) warnOfLoss(left, place)
       return isNothing(right) ? undefined : instead(left, right as Node)
@@ -69,7 +68,8 @@ export const merged = (
     case 'string':
     case 'number':
     case 'word':
-      if (isOptional || !isZero(shape, right)) return isNothing(right) ? left : instead(left, right as Node)
+      // What may be absent was seen to be there.
+      if (isOptional || !isZero(shape, right)) return instead(left, right as Node)
       if (!isNothing(right) && !isZero(shape, left)) place.warn(noEffect, right)
       return left
   }
@@ -191,7 +191,7 @@ const sortOf = (node: Node | undefined): string => {
 const isZero = (shape: Shape, node: Node | undefined): boolean => {
   if (isNothing(node)) return true
   const written = textOf(node)
-  if (shape.kind === 'string') return written === '' && !isMapping(node) && !isListing(node)
+  if (shape.kind === 'string') return written === '' && isSingle(node)
   if (shape.kind === 'word')
     return written === '' || written.toLowerCase() === shape.zero.toLowerCase() || (shape.zero.startsWith('0') && isNought(written))
   return isNought(written)

@@ -203,7 +203,7 @@ describe('a patch that is wrong says where and what would be right', () => {
     [
       'a document',
       'apiVersion: v1alpha1\nkind: LinkConfig\nname: eth0\n$patch: delete\n',
-      'patch 1, line 1, LinkConfig eth0: the machine has no LinkConfig eth0 to delete from; leave the deletion out for this machine',
+      'patch 1, line 1, LinkConfig eth0: the machine does not have LinkConfig eth0 to delete from; leave the deletion out for this machine',
     ],
     [
       'an item of a list',

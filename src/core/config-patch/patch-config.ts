@@ -10,7 +10,7 @@ import { protectedPlaces } from './protected.ts'
 import { isNewerThanSchema, readPatch, type Notes, type PatchText, type Step } from './read-patch.ts'
 import { documentShape, type Shape } from './shape.ts'
 import { styleOf, writeDocuments } from './write.ts'
-import { copyOf, saying, type Node } from './yaml-nodes.ts'
+import { copyOf, isMapping, saying, type Node } from './yaml-nodes.ts'
 
 export type PatchedConfig =
   | {
@@ -69,7 +69,7 @@ const readConfig = (config: string, notes: Notes): ConfigDocument[] => {
     notes.faults.push(inConfig('unreadable', read.problem, { line: read.line }))
     return []
   }
-  const documents = read.roots.flatMap(({ node, source }) => documentOf(node, source) ?? [])
+  const documents = read.roots.flatMap(({ node, source }) => (isMapping(node) ? [documentOf(node, source)] : []))
   if (documents.length !== read.roots.length) notes.faults.push(inConfig('unreadable', 'a document in it is no mapping'))
   return documents
 }
@@ -97,14 +97,17 @@ const afterDeletion = (documents: ConfigDocument[], step: Extract<Step, { does: 
   const place = deletion.path.reduce((at, key) => at.at(key), step.place)
   const left = documents.find(one => identityOf(one) === identityOf(step.in))
   if (!left) {
-    const problem = `the machine has no ${step.in.kind === '' ? 'main document' : titleOf(step.in)} to delete from`
+    const problem = `the machine does not have ${titleOf(step.in)} to delete from`
     place.fault({ code: 'noMatch', problem, advice: 'leave the deletion out for this machine' }, deletion.node)
     return documents
   }
   if (deletion.path.length === 0) return documents.filter(one => one !== left)
-  applyDeletion(left.root, documentShape(left.kind)?.shape ?? { kind: 'any' }, deletion, place)
+  applyDeletion(left.root, shapeOf(left), deletion, place)
   return documents
 }
+
+/** Of a kind that is not known here anything may be. */
+const shapeOf = ({ kind }: ConfigDocument): Shape => documentShape(kind)?.shape ?? { kind: 'any' }
 
 const operate = (documents: readonly ConfigDocument[], { operations, place }: Extract<Step, { does: 'operate' }>, talos: string): void => {
   const [document] = documents
@@ -113,7 +116,7 @@ const operate = (documents: readonly ConfigDocument[], { operations, place }: Ex
     place.fault({ code: 'cannotMerge', problem, advice: 'write it as a strategic merge patch' })
     return
   }
-  const shape = documentShape(document.kind)?.shape ?? { kind: 'any' }
+  const shape = shapeOf(document)
   const known = new Set(problemsOf(shape, document.root, talos).map(({ path }) => pathText(path)))
   for (const [index, operation] of operations.entries()) applyOperation(document.root, operation, place.at(`[${index}]`))
   for (const { path, note } of problemsOf(shape, document.root, talos)) {
@@ -153,7 +156,7 @@ const checkProtected = (before: readonly ConfigDocument[], after: readonly Confi
     if (differsAt(before, after, { kind, path }))
       notes.faults.push({
         ...inConfig('forbidden', note.problem),
-        document: kind || 'the main document',
+        document: titleOf({ kind, apiVersion: '', name: '' }),
         path: pathText(path),
         advice: note.advice,
       })

@@ -1,4 +1,3 @@
-import { parseVersion } from '../versions.ts'
 import { nearestAdvice } from '../nearest.ts'
 import { checkValue, warnOfTrap } from './check.ts'
 import { takeDeletions, type Deletion } from './deletions.ts'
@@ -19,10 +18,12 @@ export type PatchText = {
 
 /** A patch of which is known that it can be meant: one step after another, in the order in which Talos takes them. */
 export type Patch = { readonly name: string; readonly steps: readonly Step[] }
-export type Step =
+export type Step = Strategic | { readonly does: 'operate'; readonly operations: readonly Operation[]; readonly place: Place }
+
+/** Of a strategic merge patch. */
+type Strategic =
   | { readonly does: 'delete'; readonly in: Target; readonly deletion: Deletion; readonly place: Place }
   | { readonly does: 'merge'; readonly document: ConfigDocument; readonly place: Place }
-  | { readonly does: 'operate'; readonly operations: readonly Operation[]; readonly place: Place }
 
 type Target = Pick<ConfigDocument, 'kind' | 'apiVersion' | 'name'>
 
@@ -73,20 +74,20 @@ const warnOfTrapsIn = (node: Node, place: Place): void => {
   else warnOfTrap(node, place, 'any')
 }
 
-const readStrategic = (node: Node, placeOf: (document: string) => Place, talos: string): readonly Step[] => {
-  const document = documentOf(node)
-  if (!document || !isMapping(node)) {
+const readStrategic = (node: Node, placeOf: (document: string) => Place, talos: string): readonly Strategic[] => {
+  if (!isMapping(node)) {
     placeOf('').fault(
       { code: 'unreadable', problem: 'a document of a patch is a mapping, or the patch is a list of operations', advice: '' },
       node,
     )
     return []
   }
+  const document = documentOf(node)
   const place = placeOf(titleOf(document))
   if (!isKnownKind(document, talos, place)) return []
   const { deletions, isEmpty } = takeDeletions(document.root, place)
   const target: Target = { ...document, name: textOf(valueAt(node, 'name')) }
-  const steps: Step[] = deletions.map(deletion => ({ does: 'delete', in: target, deletion, place }))
+  const steps: Strategic[] = deletions.map(deletion => ({ does: 'delete', in: target, deletion, place }))
   for (const { path, node: at } of deletions) refuseDeletion(document.kind, path, place, at)
   if (isEmpty) return steps
   const shape = documentShape(document.kind)
@@ -135,20 +136,20 @@ const isKnownKind = ({ kind, apiVersion, root }: ConfigDocument, talos: string, 
   )
 }
 
-/** 13 of `v1.13.4` and of `1.13`. */
-const minorNumber = (version: string): number => parseVersion(version)?.minor ?? Number(version.split('.')[1] ?? 0)
+/** 13 of `v1.13.4` and of `1.13`. Of what is no version, none that is more or less than another. */
+const minorNumber = (version: string): number => Number(/^v?\d+\.(\d+)/.exec(version)?.[1])
 
 export const isNewerThanSchema = (talos: string): boolean => minorNumber(talos) > minorNumber(schemaMinor)
 
 /** Talos takes what is about the main document first, and no document twice. */
-const ordered = (steps: readonly Step[], place: Place): readonly Step[] => {
+const ordered = (steps: readonly Strategic[], place: Place): readonly Strategic[] => {
   const merges = steps.flatMap(step => (step.does === 'merge' ? [step.document] : []))
   for (const document of merges.filter((one, index) => merges.findIndex(other => identityOf(other) === identityOf(one)) < index))
     place.fault(
       { code: 'unreadable', problem: `it has ${titleOf(document)} twice`, advice: 'put both into one document, or into two patches' },
       document.root,
     )
-  const isMain = (step: Step): boolean => (step.does === 'delete' ? step.in.kind : step.does === 'merge' ? step.document.kind : '') === ''
-  const rank = (step: Step): number => (isMain(step) ? (step.does === 'delete' ? 0 : 1) : 2)
+  const isMain = (step: Strategic): boolean => (step.does === 'delete' ? step.in : step.document).kind === ''
+  const rank = (step: Strategic): number => (isMain(step) ? (step.does === 'delete' ? 0 : 1) : 2)
   return steps.toSorted((a, b) => rank(a) - rank(b))
 }

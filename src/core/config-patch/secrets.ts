@@ -14,9 +14,14 @@ export type Shown = { readonly title: string; readonly root: Mapping }
  */
 export const withoutSecrets = (...lists: readonly (readonly ConfigDocument[])[]): readonly (readonly Shown[])[] => {
   const secrets = new Map<string, string>()
+  const labelOf = (text: string): string => {
+    const label = secrets.get(text) ?? `(secret ${secrets.size + 1})`
+    secrets.set(text, label)
+    return label
+  }
   for (const document of lists.flat())
     eachScalar(document.root, [], (path, text) => {
-      if (isSecret(document.kind, path, text) && !secrets.has(text)) secrets.set(text, `(secret ${secrets.size + 1})`)
+      if (isSecret(document.kind, path, text)) labelOf(text)
     })
   // Those that are long enough to be nothing else, the longest first.
   const telling = [...secrets].filter(([text]) => text.length >= 8).toSorted(([a], [b]) => b.length - a.length)
@@ -33,7 +38,7 @@ export const withoutSecrets = (...lists: readonly (readonly ConfigDocument[])[])
       return listing
     }
     const text = textOf(node)
-    if (!isNothing(node) && isSecret(kind, path, text)) return plain(secrets.get(text) ?? '(secret)')
+    if (!isNothing(node) && isSecret(kind, path, text)) return plain(labelOf(text))
     return Object.assign(new Scalar(masked(text)), { type: node.type })
   }
   return lists.map(list => list.map(document => ({ title: titleOf(document), root: shown(document.kind, document.root, []) as Mapping })))
@@ -70,7 +75,7 @@ const ENCODED_KEY = /^LS0tLS1CRUdJTi(?!BDRVJUSUZJQ0FUR)/
 const isSecret = (kind: string, path: readonly string[], text: string): boolean => {
   if (text === '') return false
   const shape = documentShape(kind)
-  const last = path.findLast(key => key !== '*') ?? ''
+  const [last = ''] = path.filter(key => key !== '*').slice(-1)
   return (
     PRIVATE_KEY.test(text) ||
     ENCODED_KEY.test(text) ||

@@ -64,7 +64,8 @@ const struct = (name: string): Shape => {
   const fields = new Map<string, Shape>()
   const shape: Shape = { kind: 'struct', fields }
   structs.set(name, shape)
-  for (const [field, signs] of Object.entries(types[name] ?? {})) fields.set(field, readShape(signs))
+  const { [name]: described = {} } = types
+  for (const [field, signs] of Object.entries(described)) fields.set(field, readShape(signs))
   return shape
 }
 

@@ -34,4 +34,4 @@ const alignedBy =
   (node, context, ...rest) =>
     (node as unknown as Mapping).toString({ ...context, indentStep: ' '.repeat(indent - (context.indent.length % indent)) }, ...rest)
 
-const ended = (text: string): string => (text === '' || text.endsWith('\n') ? text : `${text}\n`)
+const ended = (text: string): string => text.replace(/[^\n]$/, '$&\n')

@@ -12,6 +12,9 @@ export type { Listing, Mapping }
 export const isMapping = (node: Node | undefined): node is Mapping => isMap(node)
 export const isListing = (node: Node | undefined): node is Listing => isSeq(node)
 
+/** A value that is neither of them. */
+export const isSingle = (node: Node | undefined): boolean => isScalar(node)
+
 /** Of a scalar; empty for a collection or nothing. */
 export const textOf = (node: Node | undefined): string => (isScalar(node) ? String(node.value) : '')
 
@@ -32,15 +35,18 @@ export const offsetOf = (node: unknown): number | undefined => (node as { range?
 
 export const keyOf = ({ key }: Pair): string => (isScalar(key) ? String(key.value) : '')
 
+/** Where nothing was written behind a key, `unfolded` has put a scalar that says so. */
+const valueOf = ({ value }: Pair): Node => value as Node
+
 export const entriesOf = (node: Node | undefined): readonly { readonly key: string; readonly keyNode: unknown; readonly value: Node }[] =>
-  isMapping(node) ? node.items.map(pair => ({ key: keyOf(pair), keyNode: pair.key, value: (pair.value ?? plain('')) as Node })) : []
+  isMapping(node) ? node.items.map(pair => ({ key: keyOf(pair), keyNode: pair.key, value: valueOf(pair) })) : []
 
 export const itemsOf = (node: Node | undefined): readonly Node[] => (isListing(node) ? (node.items as Node[]) : [])
 
 export const valueAt = (node: Node | undefined, key: string): Node | undefined => {
   if (!isMapping(node)) return undefined
   const pair = node.items.find(item => keyOf(item) === key)
-  return pair && ((pair.value ?? plain('')) as Node)
+  return pair && valueOf(pair)
 }
 
 export const setValue = (mapping: Mapping, key: string, value: Node): void => {

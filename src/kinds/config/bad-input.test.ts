@@ -88,7 +88,7 @@ describe('a patch', () => {
     [
       'a document to delete that is not there',
       'apiVersion: v1alpha1\nkind: TimeSyncConfig\n$patch: delete\n',
-      'PatchMatchesNothing: cp-1 cannot be patched: patch 1, line 1, TimeSyncConfig: the machine has no TimeSyncConfig to delete from; leave the deletion out for this machine. The same holds for cp-2, cp-3, wk-1, wk-2.',
+      'PatchMatchesNothing: cp-1 cannot be patched: patch 1, line 1, TimeSyncConfig: the machine does not have TimeSyncConfig to delete from; leave the deletion out for this machine. The same holds for cp-2, cp-3, wk-1, wk-2.',
     ],
   ])('%s', async (_, text, expected) => {
     expect(await refusals(inline(text))).toEqual([expected])

@@ -8,9 +8,7 @@ export type Change = Known & { readonly before: readonly ConfigDocument[]; reado
 
 export const changesOf = (wishes: readonly (Known & { readonly wish: Wish })[]): readonly Change[] =>
   wishes.flatMap(({ wish, ...known }) =>
-    wish.is === 'made' && wish.from !== wish.to
-      ? [{ ...known, before: documentsOf(wish.from) ?? [], after: documentsOf(wish.to) ?? [] }]
-      : [],
+    wish.is === 'made' && wish.from !== wish.to ? [{ ...known, before: documentsOf(wish.from), after: documentsOf(wish.to) }] : [],
   )
 
 /** Whether any of these places says something else afterwards; written as `placeOf` reads them. */

@@ -9,6 +9,7 @@ import { patchConfig } from '../../../src/core/config-patch/patch-config.ts'
 import schema from '../../../src/core/config-patch/schema.json' with { type: 'json' }
 import { documentKinds } from '../../../src/core/config-patch/shape.ts'
 import { styleOf, writeDocuments } from '../../../src/core/config-patch/write.ts'
+import { isMapping } from '../../../src/core/config-patch/yaml-nodes.ts'
 import { realPart } from '../../real/parts.ts'
 import { drawQuestion } from './config-patch-draw.ts'
 import { jsonPatches, strategicPatches, type NamedPatches } from './config-patches.ts'
@@ -33,7 +34,7 @@ const rewritten = (text: string): string => {
   const read = readText(text)
   return read.ok
     ? writeDocuments(
-        read.roots.flatMap(({ node }) => documentOf(node) ?? []),
+        read.roots.flatMap(({ node }) => (isMapping(node) ? [documentOf(node)] : [])),
         styleOf(text),
       )
     : ''
