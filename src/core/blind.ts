@@ -6,6 +6,9 @@ import type { Refusal } from './kind.ts'
 import * as ledger from './ledger.ts'
 import { displayName } from './world.ts'
 
+/** Nothing of a cluster is needed for it. */
+export type BlindDecision = Extract<Decision, { readonly do: 'rest' | 'record' | 'drop-finalizer' | 'drop-retry' }>
+
 /** Nobody tells of a cluster that is there again, and machines that are half done should not wait for a person then. */
 const LOOK_AGAIN_MS = 60_000
 
@@ -13,7 +16,7 @@ const LOOK_AGAIN_MS = 60_000
  * What follows when nothing can be asked: the cluster that the operation names does not exist (or no longer), or its kind is unknown. It is refused, can
  * be retried, and, because nothing could be closed anyhow, it can always be cancelled and deleted.
  */
-export const decideBlindly = (operation: TalosOperation, refusal: Refusal, now: number): Decision => {
+export const decideBlindly = (operation: TalosOperation, refusal: Refusal, now: number): BlindDecision => {
   const { spec, status, metadata } = operation
   if (isFinished(status.phase)) return metadata.finalizers.includes(FINALIZER) ? { do: 'drop-finalizer' } : { do: 'rest' }
   if (spec.cancelled || metadata.deletionTimestamp !== undefined) {

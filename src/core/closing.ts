@@ -3,7 +3,6 @@ import { advance, isCommitted, targetNeeds } from './advance.ts'
 import type { Decision } from './decision.ts'
 import { look, record } from './decision.ts'
 import type { Stage } from './kind.ts'
-import { YES } from './kind.ts'
 import * as ledger from './ledger.ts'
 import type { View, World } from './world.ts'
 import { displayName } from './world.ts'
@@ -56,7 +55,7 @@ export const abandon = (stage: Stage, view: View): Decision | undefined => {
   for (const step of stage.abandon) {
     const missing = look(world, step.needs?.(view) ?? [])
     if (missing) return missing
-    if (step.done(view).is !== 'no' || (step.guard?.(view) ?? YES).may !== 'yes' || !step.act) continue
+    if (step.done(view).is !== 'no' || step.guard(view).may !== 'yes' || !step.act) continue
     const waitMs = target.retryAt === undefined ? 0 : ledger.ms(target.retryAt) - world.now
     return waitMs > 0
       ? { do: 'wait', status: operation.status, forMs: waitMs }
@@ -71,7 +70,7 @@ const notGivenBack = (stage: Stage, view: View): readonly string[] =>
     const answer = step.done(view)
     // The Kubernetes API is away, perhaps for that very reason; its own words change from look to look.
     if (answer.is === 'unknown') return ['it cannot be seen yet whether it has back what was taken from it']
-    const verdict = answer.is === 'no' ? step.guard?.(view) : undefined
+    const verdict = answer.is === 'no' ? step.guard(view) : undefined
     return verdict?.may === 'wait' ? [verdict.why] : []
   })
 
@@ -80,9 +79,7 @@ const kept = (stage: Stage, view: View): Decision | undefined => {
   const { operation, target, world } = view
   const note = notGivenBack(stage, view).join('; ')
   if (note === '') return undefined
-  const told = target.message?.includes(note)
-    ? operation.status
-    : ledger.remarked(operation.status, target.name, `${target.message ?? ''} (${note})`.trim())
+  const told = target.message?.includes(note) ? operation.status : ledger.remarked(operation.status, target.name, note)
   if (told !== operation.status) return record(operation, told)
   return ledger.isStopped(operation.status) && !operation.spec.cancelled && !operation.metadata.deletionTimestamp
     ? { do: 'rest', forMs: world.timing.idleMs }

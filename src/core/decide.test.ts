@@ -5,7 +5,7 @@ import type { OperationStatus, TalosOperation, Target } from '../api/talos-opera
 import type { Lease } from '../ports/home.ts'
 import type { MachineFacts } from '../ports/talos.ts'
 import { decide } from './decide.ts'
-import type { Answer, Kind, Opening, Refusal, Step, Verdict } from './kind.ts'
+import type { Answer, Kind, Opening, Refusal, Step, Turn, Verdict } from './kind.ts'
 import { YES, no, wait } from './kind.ts'
 import { iso } from './ledger.ts'
 import { metadata, operation, world } from './samples.ts'
@@ -19,7 +19,7 @@ const act = { long: false, disruptive: true, describe: () => 'doing it', run: no
 type Ways = {
   readonly refusals?: readonly Refusal[]
   readonly work?: Answer
-  readonly turn?: Verdict
+  readonly turn?: Turn
   readonly open?: Opening
   readonly taken?: Answer
   readonly healthy?: Verdict

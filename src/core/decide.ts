@@ -8,7 +8,7 @@ import { LONGEST_REST_MS, doneOf, hasFinalizer, holdsLock, isUntouched, look, re
 import { checksOf, needsOfChecks } from './checks.ts'
 import type { Kind } from './kind.ts'
 import * as ledger from './ledger.ts'
-import { claim, isConfirmed } from './lock-claim.ts'
+import { claim, isConfirmed, ownLease } from './lock-claim.ts'
 import { begin, outsideWindow, rollingOut } from './rolling-out.ts'
 import { deedsAfter } from './repeated.ts'
 import { unsound, withoutFuture } from './sound.ts'
@@ -94,7 +94,11 @@ const retryRequest = (operation: TalosOperation, world: World): Decision | undef
       reason: 'RetryIgnored',
       message: `The annotation ${ANNOTATION.retry} was applied again by ${manager}. It was honoured once, at ${status.appliedRetry.at}; take it out of the manifest and ask with kubectl annotate or ichor operation resume.`,
     }
-    return { do: 'drop-retry', status: ledger.retryIgnored(status), ...(status.appliedRetry.ignored === 0 ? { event: warning } : {}) }
+    return {
+      do: 'drop-retry',
+      status: ledger.retryIgnored(status, status.appliedRetry),
+      ...(status.appliedRetry.ignored === 0 ? { event: warning } : {}),
+    }
   }
   if (!stuck) return { do: 'drop-retry', status: undefined }
   if (operation.spec.paused) return undefined
@@ -153,14 +157,14 @@ const pausedMessage = (operation: TalosOperation, world: World): string => {
 
 /** Everything up to holding the cluster lock. */
 const beforeTheLock = (kind: Kind, operation: TalosOperation, world: World): Decision | undefined => {
-  if (holdsLock(operation, world)) {
-    if (!isConfirmed(world.lock, operation)) return { do: 'acquire', takeOver: undefined }
-    if (operation.status.lock?.holder === world.lock?.holder && operation.status.phase === 'Running') return undefined
-    const since = world.lock?.acquireTime || ledger.iso(world.now)
+  const lock = ownLease(world.lock, operation)
+  if (lock) {
+    if (!isConfirmed(lock, operation)) return { do: 'acquire', takeOver: undefined }
+    if (operation.status.lock?.holder === lock.holder && operation.status.phase === 'Running') return undefined
     const status = ledger.lockTaken(operation.status, world.now, {
       lease: leaseName(world.cluster.metadata.name),
-      holder: world.lock?.holder ?? '',
-      since,
+      holder: lock.holder,
+      since: lock.acquireTime || ledger.iso(world.now),
     })
     return record(operation, status, { type: 'Normal', reason: 'LockTaken', message: 'Took the cluster lock.' })
   }
@@ -208,7 +212,7 @@ const check = (kind: Kind, operation: TalosOperation, world: World): Decision =>
   const standing = ledger.standingRefusals(status)
   if (standing.length > 0) {
     const refused = ledger.refused(status, world.now)
-    return record(operation, refused, { type: 'Warning', reason: 'PreflightRefused', message: refused.message ?? '' })
+    return record(operation, refused, { type: 'Warning', reason: 'PreflightRefused', message: refused.message })
   }
   const passed = checked.refusals.filter(r => r.overridable)
   const told = operation.status.preflight?.refusals.filter(r => r.overridden).map(r => r.rule) ?? []

@@ -259,7 +259,6 @@ describe('each condition on its own', () => {
       remedy: expect.stringContaining('defrag'),
     })
   })
-  it('without a known quota etcd has its own', () => expect(settled(cluster(1), { quotaBytes: 0 })).toEqual({ pass: true }))
   it('minors may differ by one while the operation changes them, not by two', () => {
     const mixed = (version: string) => settled(cluster(3, { 2: { status: { protocolVersion: version } } }), { etcdStepAllowed: true })
     expect(mixed('3.5.26')).toEqual({ pass: true })

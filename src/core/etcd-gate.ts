@@ -22,7 +22,7 @@ export type EtcdGateInput = {
   readonly purpose: 'restart' | 'repair' | 'removal' | 'settled'
   /** How many control planes discovery saw last: where fewer are known, one was just taken out of sight, and its member is no orphan yet. */
   readonly seenControlPlanes: number
-  /** The smallest quota of all control planes; 0 means etcd's default. */
+  /** The smallest quota of all control planes. */
   readonly quotaBytes: number
   /** The step makes room: a full database, and the alarm that says so, do not stand against it. */
   readonly makesRoom?: boolean
@@ -112,7 +112,8 @@ const answering = (input: EtcdGateInput): readonly Objection[] => {
   if (input.controlPlanes.length === 0) return [object(1, 'no control plane is known; at least one is needed.')]
   return judged(input).flatMap(c => {
     const { name, view } = c
-    if (isLeftOut(c, input)) return [leftOut(c, input)]
+    const [first, ...others] = leavingOut(c, input)
+    if (first) return [leftOut(c, first, others)]
     if (!view.ok) {
       const reasons: Partial<Record<typeof view.fault.kind, Reason>> = {
         unauthenticated: 'CredentialRejected',
@@ -142,22 +143,21 @@ const answering = (input: EtcdGateInput): readonly Objection[] => {
 
 const isWell = ({ view }: Answered): boolean => view.value.service.state.toLowerCase() === 'running' && view.value.service.healthy
 
-/** Its own etcd does not run well, and all others, which agree, do not list it. */
-const isLeftOut = (one: ControlPlaneView, { controlPlanes }: EtcdGateInput): boolean => {
-  if (one.view.ok && isWell({ ...one, view: one.view })) return false
+/** All others, where its own etcd does not run well, and they, which agree, do not list it. */
+const leavingOut = (one: ControlPlaneView, { controlPlanes }: EtcdGateInput): readonly Answered[] => {
+  if (one.view.ok && isWell({ ...one, view: one.view })) return []
   const others = answered(controlPlanes.filter(c => c.name !== one.name)).filter(isWell)
-  return others.length > 0 && others.every(o => o.view.value.members.every(m => machineOf(m, controlPlanes)?.name !== one.name))
+  return others.every(o => o.view.value.members.every(m => machineOf(m, controlPlanes)?.name !== one.name)) ? others : []
 }
 
-const leftOut = ({ name, view }: ControlPlaneView, { controlPlanes }: EtcdGateInput): Objection => {
-  const others = answered(controlPlanes.filter(c => c.name !== name)).filter(isWell)
+const leftOut = ({ name, view }: ControlPlaneView, first: Answered, others: readonly Answered[]): Objection => {
   const own = view.ok
     ? `its etcd service is ${view.value.service.state || 'not there'}`
     : `it does not answer for etcd (${view.fault.message})`
-  const members = display(others[0]?.view.value.members ?? [])
+  const members = display(first.view.value.members)
   return object(
     3,
-    `${own}, and it is no member of etcd: ${others.map(o => o.name).join(', ')} list ${members}. Every control plane has to be one.`,
+    `${own}, and it is no member of etcd: ${[first, ...others].map(o => o.name).join(', ')} list ${members}. Every control plane has to be one.`,
     {
       machine: name,
       remedy: `Touch no other control plane meanwhile. If it was a member before and its etcd ends again and again, its data are of no use any more: wipe EPHEMERAL of this machine alone (talosctl reset --system-labels-to-wipe EPHEMERAL --reboot), and it joins anew.`,
@@ -345,9 +345,8 @@ const caughtUp = (input: EtcdGateInput): readonly Objection[] => {
 }
 
 const withinQuota = (input: EtcdGateInput): readonly Objection[] => {
-  const { quotaBytes } = input
+  const { quotaBytes: quota } = input
   if (input.makesRoom) return []
-  const quota = quotaBytes > 0 ? quotaBytes : DEFAULT_QUOTA_BYTES
   return answered(judged(input)).flatMap(c => {
     const { dbSize, dbSizeInUse } = c.view.value.status
     if (dbSize < quota * MAX_FILL) return []
@@ -395,11 +394,10 @@ const voters = (controlPlanes: readonly ControlPlaneView[]): number =>
 export const quorumOf = (members: number): number => Math.floor(members / 2) + 1
 
 const quorate = (input: EtcdGateInput): readonly Objection[] => {
-  const { controlPlanes, target, purpose, acknowledged } = input
+  const { controlPlanes, target = 'none named', purpose, acknowledged } = input
   if (purpose === 'settled') return []
   const gone = controlPlanes.find(c => c.name === target)
-  if (gone === undefined)
-    return [object(10, `the control plane that is to go away (${target ?? 'none named'}) is not among those that were asked.`)]
+  if (gone === undefined) return [object(10, `the control plane that is to go away (${target}) is not among those that were asked.`)]
   const left = answered(controlPlanes).filter(
     c =>
       c.name !== target &&

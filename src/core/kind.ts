@@ -22,10 +22,13 @@ export type Verdict =
   | { readonly may: 'wait'; readonly why: string; readonly reason?: Reason }
   | { readonly may: 'no'; readonly reason: Reason; readonly message: string }
 
-export const YES: Answer & Verdict = { is: 'yes', may: 'yes' }
+/** Whether it is the turn of a machine: if not now, then later. */
+export type Turn = Exclude<Verdict, { readonly may: 'no' }>
+
+export const YES: Answer & Turn = { is: 'yes', may: 'yes' }
 export const no = (why: string): Answer => ({ is: 'no', why })
 export const unknown = (why: string): Answer => ({ is: 'unknown', why })
-export const wait = (why: string, reason?: Reason): Verdict => (reason ? { may: 'wait', why, reason } : { may: 'wait', why })
+export const wait = (why: string, reason?: Reason): Turn => (reason ? { may: 'wait', why, reason } : { may: 'wait', why })
 
 export type ActPorts = { readonly talos: Talos; readonly kube: Kube }
 
@@ -88,6 +91,9 @@ export type Step = {
   readonly commits?: true
 }
 
+/** A step that gives something back, which may not always be. */
+export type GivingBack = Step & Required<Pick<Step, 'guard'>>
+
 /** What opening a target leads to. */
 export type Opening =
   | { readonly open: { readonly goal: Readonly<Record<string, string>> } }
@@ -113,7 +119,7 @@ export type Stage = {
    * Whether its turn has come: the tiers before it are through, and as few machines are away as was asked for. Needs the Nodes only. A wait with a
    * reason is one for machines that are away by nobody's order, and has an end.
    */
-  readonly turn: (view: View) => Verdict
+  readonly turn: (view: View) => Turn
   readonly openNeeds?: (view: View) => readonly Need[]
   /** Asked right before a target is opened: what exactly is to be done, or why nothing is. */
   readonly open: (view: View) => Opening
@@ -123,7 +129,7 @@ export type Stage = {
   /** A machine that is done is no longer one of the cluster. */
   readonly removes?: true
   /** What is carried out when a target is closed before its end, where the machine is healthy: what we took is given back. */
-  readonly abandon: readonly Step[]
+  readonly abandon: readonly GivingBack[]
   /** For `--plan`: what would happen to this machine. */
   readonly preview: (view: View) => PlannedMachine
   /** What came of a machine that is done, in a few words; the versions before and after where absent. */
@@ -184,4 +190,4 @@ export const kind = <Spec extends z.ZodObject>(value: Kind<Spec>): Kind<Spec> =>
 
 /** The kind's own block, with its defaults. The API server has validated it. */
 export const blockOf = <Spec extends z.ZodObject>(k: Pick<Kind<Spec>, 'block' | 'spec'>, operation: TalosOperation): z.output<Spec> =>
-  k.spec.parse(operation.spec[k.block] ?? {})
+  k.spec.parse(operation.spec[k.block])

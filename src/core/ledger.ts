@@ -3,7 +3,6 @@ import { formatDuration } from '../api/duration.ts'
 import type { TargetPhase } from '../api/phases.ts'
 import { isFinished, TARGET_PHASES } from '../api/phases.ts'
 import type { Reason } from '../api/reasons.ts'
-import { REASONS } from '../api/reasons.ts'
 import type { Candidate, Checked, Step } from './kind.ts'
 import { displayName } from './world.ts'
 
@@ -27,7 +26,7 @@ const long = (text: string): string => text.slice(0, 4096)
 /** One more, as far as the CRD counts. */
 const more = (count = 0): number => Math.min(count + 1, 2_147_483_647)
 
-const told = (status: OperationStatus, now: number, message: string): OperationStatus => ({
+const told = <S extends OperationStatus>(status: S, now: number, message: string): S => ({
   ...status,
   history: [...(status.history ?? []), { at: iso(now), message: message.slice(0, 512) }].slice(-HISTORY),
 })
@@ -84,17 +83,21 @@ export const checked = (
 })
 
 /** The refusals that stand. */
-export const standingRefusals = (status: OperationStatus): readonly RecordedRefusal[] =>
-  status.preflight?.refusals.filter(r => !r.overridden) ?? []
+export const standingRefusals = ({ preflight: { refusals } = { refusals: [] } }: RefusedStatus): readonly RecordedRefusal[] =>
+  refusals.filter(r => !r.overridden)
+type RefusedStatus = { readonly preflight?: { readonly refusals: readonly RecordedRefusal[] } }
 
-const paused = (status: OperationStatus, reason: Reason | undefined, message: string): OperationStatus => ({
+/** It says why it is as it is. */
+type Worded = OperationStatus & { readonly message: string }
+
+const paused = (status: OperationStatus, reason: Reason | undefined, message: string): Worded => ({
   ...without(status, 'failureReason', 'waiting', 'gates'),
   phase: 'Paused',
   ...(reason ? { failureReason: reason } : {}),
   message: long(message),
 })
 
-export const refused = (status: OperationStatus, now: number): OperationStatus => {
+export const refused = (status: OperationStatus, now: number): Worded => {
   const refusals = standingRefusals(status)
   const message = refusals.map(r => (r.message.endsWith('.') ? r.message : `${r.message}.`)).join(' ')
   return told(
@@ -163,6 +166,9 @@ export const withStage = (status: OperationStatus): OperationStatus => {
   return { ...status, stages: [...stages, { name: stage, done: progress.done, skipped: progress.skipped }].slice(-STAGES) }
 }
 
+const targetFrom = ({ skip, ...candidate }: Candidate, now: number): Target =>
+  skip === undefined ? { ...candidate, phase: 'Pending' } : { ...candidate, phase: 'Skipped', finishedAt: iso(now), message: skip }
+
 /** A stage begins: its machines in their order take the place of those of the stage before, of which only the numbers are kept. `number`: where there are several. */
 export const planned = (
   before: OperationStatus,
@@ -172,9 +178,7 @@ export const planned = (
   number: StageNumber = {},
 ): OperationStatus => {
   const status = withStage(before)
-  const machines = candidates.map(({ skip, ...c }): Target =>
-    skip === undefined ? { ...c, phase: 'Pending' } : { ...c, phase: 'Skipped', finishedAt: iso(now), message: skip },
-  )
+  const machines = candidates.map(candidate => targetFrom(candidate, now))
   const order = machines.filter(t => t.phase === 'Pending').map(displayName)
   return told(
     { ...status, phase: 'Running', stage, startedAt: status.startedAt ?? iso(now), machines, progress: progressOf(machines, number) },
@@ -185,12 +189,7 @@ export const planned = (
 
 /** Machines that joined while the operation ran go to the end. */
 export const appended = (status: OperationStatus, now: number, candidates: readonly Candidate[]): OperationStatus => {
-  const machines = [
-    ...targetsOf(status),
-    ...candidates.map(({ skip, ...c }): Target =>
-      skip === undefined ? { ...c, phase: 'Pending' } : { ...c, phase: 'Skipped', message: skip },
-    ),
-  ]
+  const machines = [...targetsOf(status), ...candidates.map(candidate => targetFrom(candidate, now))]
   return told(
     { ...status, machines, progress: progressOf(machines, status.progress) },
     now,
@@ -250,7 +249,8 @@ export const intended = (status: OperationStatus, now: number, name: string, mes
     attempts: more(t.attempts),
     ...(isRepeated ? {} : { message: short(message) }),
   }))
-  return isRepeated ? going(next, status.message ?? message, status.waiting) : going(next, message, undefined)
+  const { message: before = message, waiting: wait } = status
+  return isRepeated ? going(next, before, wait) : going(next, message, undefined)
 }
 
 /**
@@ -266,9 +266,9 @@ const undone = (target: Target): Target => without((target.attempts ?? 0) > 1 ? 
 /** The step that it is in begins anew: what an earlier one committed it to stays. */
 const uncommitted = (target: Target): Target => (target.committed === target.step ? without(target, 'committed') : target)
 
-/** What became of a machine, in words. Nothing else changes. */
-export const remarked = (status: OperationStatus, name: string, message: string): OperationStatus =>
-  withTarget(status, name, t => ({ ...t, message: short(message) }))
+/** What became of a machine, put behind what was said of it. Nothing else changes. */
+export const remarked = (status: OperationStatus, name: string, note: string): OperationStatus =>
+  withTarget(status, name, ({ message = '', ...t }) => ({ ...t, message: short(`${message} (${note})`.trim()) }))
 
 export const holding = (status: OperationStatus, name: string, since: number | undefined): OperationStatus =>
   withTarget(status, name, t => (since === undefined ? without(t, 'stableSince') : { ...t, stableSince: iso(since) }))
@@ -433,8 +433,10 @@ export const retried = (status: OperationStatus, now: number, byApply = false): 
 }
 
 /** A retry that was applied once more after it was honoured. */
-export const retryIgnored = (status: OperationStatus): OperationStatus =>
-  status.appliedRetry ? { ...status, appliedRetry: { ...status.appliedRetry, ignored: more(status.appliedRetry.ignored) } } : status
+export const retryIgnored = (status: OperationStatus, honoured: NonNullable<OperationStatus['appliedRetry']>): OperationStatus => ({
+  ...status,
+  appliedRetry: { ...honoured, ignored: more(honoured.ignored) },
+})
 
 /** Override was turned on after a refusal: the checks run anew. */
 export const uncheck = (status: OperationStatus, now: number): OperationStatus =>
@@ -468,13 +470,12 @@ export const lockLost = (status: OperationStatus): OperationStatus => without(st
 
 /** What kstatus, Flux, Argo CD and `kubectl wait` read. Computed here alone, so that phase and conditions cannot disagree. */
 export const withConditions = (status: OperationStatus, operation: TalosOperation, now: number): OperationStatus => {
-  const { phase, failureReason } = status
+  const { phase = 'Pending', failureReason, message = '' } = status
   const finished = isFinished(phase)
   const waitsForLock = failureReason === 'ClusterLockHeld'
   const stalled = phase === 'Paused' && failureReason !== undefined && !waitsForLock
   const reconciling = !finished && !stalled && (phase !== 'Paused' || waitsForLock)
-  const reason = failureReason ?? (phase === 'Paused' ? 'PausedByOperator' : (phase ?? 'Pending'))
-  const message = status.message ?? ''
+  const reason = failureReason ?? (phase === 'Paused' ? 'PausedByOperator' : phase)
   const states: readonly (readonly [string, boolean])[] = [
     ['Ready', phase === 'Completed'],
     ['Reconciling', reconciling],
@@ -488,7 +489,7 @@ export const withConditions = (status: OperationStatus, operation: TalosOperatio
       type,
       status: value,
       reason,
-      message: stalled && message === '' && failureReason ? REASONS[failureReason] : message,
+      message,
       observedGeneration: operation.metadata.generation,
       lastTransitionTime: old?.status === value ? old.lastTransitionTime : iso(now),
     }

@@ -12,6 +12,10 @@ export const isHeldBy = (lease: Lease | undefined, { metadata }: TalosOperation)
   lease.holder === operationHolder(metadata.namespace, metadata.name) &&
   lease.annotations[ANNOTATION.holderUid] === metadata.uid
 
+/** The Lease, where it names this very operation. */
+export const ownLease = (lease: Lease | undefined, operation: TalosOperation): Lease | undefined =>
+  isHeldBy(lease, operation) ? lease : undefined
+
 /**
  * Whether the hold was written after the last retry. Somebody who saw the operation failed may be about to take the lock over; writing the Lease
  * once more after the failure is cleared makes that compare-and-swap fail, or ours.
@@ -98,7 +102,8 @@ const operationKeeps = (op: TalosOperation | undefined, uid: string | undefined,
   if (spec.paused) return 'its operator paused it'
   const open = openTargets(status)
   if (isStopped(status)) return open.length > 0 ? `it failed and finishes ${open.map(displayName).join(', ')} first` : undefined
-  return status.message?.replace(/\.$/, '') ?? status.phase ?? 'it has just begun'
+  const { message = 'it has just begun' } = status
+  return message.replace(/\.$/, '')
 }
 
 /** It stands in the queue: checked and not stopped by anything but the lock. */

@@ -47,6 +47,7 @@ export const deedsAfter = (
   { lock, now, machines }: Pick<World, 'lock' | 'now' | 'machines'>,
 ): string | undefined => {
   const { metadata, status } = operation
+  const { completedAt = iso(now) } = status
   const deed = kind.deed?.(operation)
   const done = targetsOf(status).filter(t => t.phase === 'Completed')
   if (deed === undefined || (done.length === 0 && !targetsOf(status).some(t => t.committed !== undefined))) return undefined
@@ -54,7 +55,7 @@ export const deedsAfter = (
     d => (now - ms(d.at) < KEPT_MS || d.left !== undefined) && (d.name !== metadata.name || d.deed !== deed),
   )
   const left = stagesOf(kind, operation).some(stage => stage.removes) && machines.find(m => m.metadata.name === done[0]?.name)
-  const own: Deed = { name: metadata.name, deed, at: status.completedAt ?? iso(now), ...(left ? { left: left.metadata.uid } : {}) }
+  const own: Deed = { name: metadata.name, deed, at: completedAt, ...(left ? { left: left.metadata.uid } : {}) }
   return JSON.stringify([...others, own].slice(-MOST))
 }
 

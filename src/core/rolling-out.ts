@@ -90,7 +90,6 @@ const openNext = (stage: Stage, operation: TalosOperation, world: World): Decisi
       ? failure(view, turn.reason, `${message} (for ${formatDuration(TURN_LIMIT_MS)})`)
       : notYet(message, world.timing.pollMs, until)
   }
-  if (turn.may === 'no') return failure(view, turn.reason, turn.message)
   // What still runs on a machine that is not open was begun by a status that is gone.
   const running = world.running.find(r => r.target === target.name)
   if (running) return { do: 'cancel-act', target: target.name, step: running.step }

@@ -86,8 +86,10 @@ export const naturally = (a: string, b: string): number => {
 
 const chunks = (text: string): readonly string[] => Array.from(text.matchAll(/\d+|\D+/g), ([chunk]) => chunk)
 
+type Selector = { readonly [Part in keyof LabelSelector]?: LabelSelector[Part] | undefined }
+
 /** A label selector as Kubernetes reads it; an absent or empty one selects everything. */
-export const matchesSelector = (selector: LabelSelector | undefined, labels: Readonly<Record<string, string>>): boolean =>
+export const matchesSelector = (selector: Selector | undefined, labels: Readonly<Record<string, string>>): boolean =>
   Object.entries(selector?.matchLabels ?? {}).every(([key, value]) => labels[key] === value) &&
   (selector?.matchExpressions ?? []).every(({ key, operator, values = [] }) => {
     const value = labels[key]

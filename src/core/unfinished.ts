@@ -11,10 +11,10 @@ export const unfinishedByOthers = (operation: TalosOperation, world: World): rea
     .flatMap(o =>
       targetsOf(o.status)
         .filter(t => (t.phase === 'Failed' || t.phase === 'Running') && t.committed !== undefined)
-        .map(t => ({
+        .map(({ phase, step = phase, ...t }) => ({
           rule: 'UnfinishedOperation',
           machine: t.name,
-          message: `${displayName(t)} is half done by the ${o.spec.kind} operation ${o.metadata.name} (${t.step ?? t.phase}). ${
+          message: `${displayName(t)} is half done by the ${o.spec.kind} operation ${o.metadata.name} (${step}). ${
             o.status.phase === 'Cancelled'
               ? 'Delete that operation once the machine is as it should be.'
               : `Let that one finish first: \`ichor operation get ${o.metadata.name}\` says what it waits for.`

@@ -170,7 +170,7 @@ const declared = <T>(fact: T | undefined, ...what: readonly string[]): T => {
 
 export const machineFacts = (world: World, name: string): Result<MachineFacts> => declared(world.facts.machines[name], 'machine', name)
 export const nodeFacts = (world: World): Result<readonly NodeFacts[]> => declared(world.facts.nodes, 'nodes')
-export const etcdFacts = (world: World): Readonly<Record<string, Result<EtcdView>>> => declared(world.facts.etcd, 'etcd')
+export const etcdFacts = (world: World, name: string): Result<EtcdView> => declared(world.facts.etcd?.[name], 'etcd on', name)
 export const podFacts = (world: World, node: string): Result<readonly PodFacts[]> => declared(world.facts.pods[node], 'pods on', node)
 export const volumeFacts = (world: World, node: string): Result<readonly string[]> =>
   declared(world.facts.volumes[node], 'volumes of', node)

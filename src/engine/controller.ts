@@ -16,6 +16,7 @@ import { createQueue } from './queue.ts'
 import { rememberWrites } from './own-writes.ts'
 import { reconcile } from './reconcile.ts'
 import { createSight } from './sight.ts'
+import { asError, traceOf } from './thrown.ts'
 
 export type ControllerOptions = {
   readonly home: Home
@@ -137,8 +138,7 @@ export const startController = (options: ControllerOptions): Controller => {
       random,
       concurrency: 8,
       work: timed,
-      crashed: (key, error) =>
-        log.error('a pass crashed', { key, error: error instanceof Error ? (error.stack ?? error.message) : String(error) }),
+      crashed: (key, error) => log.error('a pass crashed', { key, error: traceOf(asError(error)) }),
     })
 
     const wake = (key: Key): void => queue.add(name('operation', key))

@@ -6,6 +6,7 @@ import type { LongCall } from '../ports/talos.ts'
 import type { LongOutcome } from '../core/kind.ts'
 import type { RunningAct } from '../core/world.ts'
 import { createProgress, type Progress } from './progress.ts'
+import { asError } from './thrown.ts'
 
 /** The operation that a long act belongs to: its name and, because names come again, its UID. */
 export type Owner = Key & { readonly uid: string }
@@ -64,7 +65,7 @@ export const createLongActs = (options: Parameters<typeof createProgress>[0]): L
         entry.settled = { target, step, result }
         if (entries.has(entry)) settled()
       }
-      run(call).then(end, (error: unknown) => end(failed('unknown', error instanceof Error ? error.message : String(error))))
+      run(call).then(end, (error: unknown) => end(failed('unknown', asError(error).message)))
     },
     running: uid =>
       [...entries]

@@ -10,6 +10,7 @@ import type { Role } from '../api/talos-machine.ts'
 import type { Result } from '../ports/fault.ts'
 import { failed, ok } from '../ports/fault.ts'
 import type { Observer } from './observe.ts'
+import { noCluster } from './no-cluster.ts'
 import { gather, observe } from './observe.ts'
 
 export type Plan = {
@@ -41,30 +42,30 @@ export const planOperation = async (
   name: string,
   spec: OperationSpec,
 ): Promise<Result<Plan>> => {
-  const found = await observer.home.cluster({ namespace, name: spec.clusterRef.name })
-  if (!found.ok) return found.fault.kind === 'notFound' ? unknownCluster(observer, namespace, spec.clusterRef.name) : found
+  const key = { namespace, name: spec.clusterRef.name }
+  const found = await observer.home.cluster(key)
+  if (!found.ok) return found.fault.kind === 'notFound' ? failed('notFound', await noCluster(observer.home, key)) : found
   const operation = imagined(namespace, name, spec)
   const seen = await observe(observer, operation, found.value, [])
   if (!seen.ok) return seen
   const known = await gatherAll(observer, seen.value, world => needs(kind, operation, world))
   const checked = checksOf(kind, operation, known)
   const turns = stagesOf(kind, operation).flatMap(stage => stage.order(operation, known).map(candidate => ({ stage, candidate })))
-  const viewOf = (world: World, { name, role, hostname, node, address }: Candidate): View => ({
-    operation,
-    target: { name, role, phase: 'Pending', ...(hostname ? { hostname } : {}), ...(node ? { node } : {}), ...(address ? { address } : {}) },
-    world,
-  })
+  const viewOf = (world: World, candidate: Candidate): View => {
+    const { skip: _, ...target } = candidate
+    return { operation, target: { ...target, phase: 'Pending' }, world }
+  }
   const world = await gatherAll(observer, known, seenSoFar =>
     turns.flatMap(({ stage, candidate }) => [...targetNeeds(candidate), ...(stage.openNeeds?.(viewOf(seenSoFar, candidate)) ?? [])]),
   )
-  const order = turns.map(({ stage, candidate: { skip, ...candidate } }) => {
+  const order = turns.map(({ stage, candidate }) => {
+    const { skip, hostname: _, address: __, ...known } = candidate
     const view = viewOf(world, candidate)
     const opening = skip === undefined ? stage.open(view) : { skip }
     return {
+      ...known,
       stage: stage.name,
       name: displayName(candidate),
-      role: candidate.role,
-      ...(candidate.node ? { node: candidate.node } : {}),
       ...stage.preview(view),
       ...('skip' in opening ? { skip: opening.skip, loses: [] } : {}),
     }
@@ -95,12 +96,6 @@ const needs = (kind: Kind, operation: TalosOperation, world: World): readonly Ne
   ...needsOfChecks(kind, operation, world),
   ...stagesOf(kind, operation).flatMap(stage => stage.orderNeeds(operation, world)),
 ]
-
-const unknownCluster = async (observer: Observer, namespace: string, name: string): Promise<Result<Plan>> => {
-  const all = await observer.home.clusters(namespace)
-  const names = all.ok ? all.value.map(c => c.metadata.name).join(', ') || 'none' : 'unknown'
-  return failed('notFound', `There is no TalosCluster ${name} in namespace ${namespace} (there are: ${names}).`)
-}
 
 /** The operation as it would be, were it created. */
 const imagined = (namespace: string, name: string, spec: OperationSpec): TalosOperation => ({

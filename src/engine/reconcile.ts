@@ -14,7 +14,7 @@ import type { Fault, Result } from '../ports/fault.ts'
 import { isTransient } from '../ports/fault.ts'
 import type { Key } from '../ports/home.ts'
 import { freeLock, readLock, releaseLock, takeLock } from './cluster-lock.ts'
-import { decideBlindly } from '../core/blind.ts'
+import { type BlindDecision, decideBlindly } from '../core/blind.ts'
 import { sameValue } from '../core/same-value.ts'
 import { fenced } from './fence.ts'
 import type { Log } from './log.ts'
@@ -22,6 +22,8 @@ import type { LongActs, SettledAct } from './long-acts.ts'
 import type { MachineWatches } from './machine-watches.ts'
 import type { Observer } from './observe.ts'
 import { gather, observe } from './observe.ts'
+import { noCluster } from './no-cluster.ts'
+import { asError, traceOf } from './thrown.ts'
 import type { Next } from './queue.ts'
 
 export type Reconciler = Observer & {
@@ -72,13 +74,16 @@ const clusterOf = async ({ home }: Reconciler, key: Key): Promise<Result<TalosCl
   return found ? { ok: true, value: found } : home.cluster(key)
 }
 
+/** What is decided once all is seen. */
+type Decided = Exclude<Decision, { readonly do: 'look' }>
+
 /** Asks for the decision, and for the facts it misses, until it has what it needs. Each look must bring something new, so it comes to an end. */
 const lookAndDecide = async (
   engine: Reconciler,
   kind: Kind,
   operation: TalosOperation,
   seen: World,
-): Promise<{ readonly decision: Decision; readonly world: World }> => {
+): Promise<{ readonly decision: Decided; readonly world: World }> => {
   let world = seen
   for (;;) {
     const decision = decide(kind, operation, world)
@@ -90,17 +95,9 @@ const lookAndDecide = async (
   }
 }
 
-const perform = async (engine: Reconciler, operation: TalosOperation, world: World | undefined, decision: Decision): Promise<Next> => {
+const perform = async (engine: Reconciler, operation: TalosOperation, world: World, decision: Decided): Promise<Next> => {
   const { home, clock } = engine
   switch (decision.do) {
-    case 'look':
-      return AGAIN
-    case 'rest':
-      // What it says stays true, but it is said about this generation now.
-      if (operation.status.observedGeneration !== operation.metadata.generation) return record(engine, operation, operation.status)
-      return decision.forMs === undefined ? {} : { againMs: decision.forMs }
-    case 'record':
-      return record(engine, operation, decision.status, decision.event)
     case 'wait': {
       const next = await record(engine, operation, decision.status)
       return next.failed ? next : { againMs: decision.forMs }
@@ -108,7 +105,6 @@ const perform = async (engine: Reconciler, operation: TalosOperation, world: Wor
     case 'act':
       return act(engine, operation, decision.status, decision.view, decision.step.name, decision.act)
     case 'acquire': {
-      if (!world) return BACK_OFF
       const taken = await takeLock(home, clock, world.lock, world.cluster.metadata.name, operation)
       if (!taken.ok) return again(engine, operation, 'taking the cluster lock', taken.fault)
       const loser = decision.takeOver === undefined ? undefined : heldOperation(decision.takeOver)
@@ -122,7 +118,7 @@ const perform = async (engine: Reconciler, operation: TalosOperation, world: Wor
       return AGAIN
     }
     case 'release':
-      return world?.lock
+      return world.lock
         ? after(engine, operation, 'releasing the cluster lock', await releaseLock(home, clock, world.lock, decision.deeds))
         : AGAIN
     case 'cancel-act':
@@ -135,17 +131,31 @@ const perform = async (engine: Reconciler, operation: TalosOperation, world: Wor
         'setting the finalizer',
         await home.changeOperation(operation, { finalizers: [...operation.metadata.finalizers, FINALIZER] }),
       )
+    case 'delete':
+      return after(engine, operation, 'deleting it after its time to live', await home.deleteOperation(operation))
+    default:
+      return performBlindly(engine, operation, decision)
+  }
+}
+
+/** What can be done to the operation itself, whatever is known of its cluster. */
+const performBlindly = async (engine: Reconciler, operation: TalosOperation, decision: BlindDecision): Promise<Next> => {
+  switch (decision.do) {
+    case 'rest':
+      // What it says stays true, but it is said about this generation now.
+      if (operation.status.observedGeneration !== operation.metadata.generation) return record(engine, operation, operation.status)
+      return decision.forMs === undefined ? {} : { againMs: decision.forMs }
+    case 'record':
+      return record(engine, operation, decision.status, decision.event)
     case 'drop-finalizer':
       return after(
         engine,
         operation,
         'removing the finalizer',
-        await home.changeOperation(operation, { finalizers: operation.metadata.finalizers.filter(f => f !== FINALIZER) }),
+        await engine.home.changeOperation(operation, { finalizers: operation.metadata.finalizers.filter(f => f !== FINALIZER) }),
       )
     case 'drop-retry':
       return dropRetry(engine, operation, decision.status, decision.event)
-    case 'delete':
-      return after(engine, operation, 'deleting it after its time to live', await home.deleteOperation(operation))
   }
 }
 
@@ -338,12 +348,10 @@ const recordOutcome = async (engine: Reconciler, kind: Kind, operation: TalosOpe
 /** The cluster or the kind is unknown: nothing can be checked, let alone done. */
 const impossible = async (engine: Reconciler, operation: TalosOperation, kind: Kind | undefined): Promise<Next> => {
   const { namespace } = operation.metadata
-  const clusters = await engine.home.clusters(namespace)
-  const names = clusters.ok ? clusters.value.map(c => c.metadata.name).join(', ') || 'none' : 'unknown'
   const refusal: Refusal = kind
     ? {
         rule: 'UnknownCluster',
-        message: `There is no TalosCluster ${operation.spec.clusterRef.name} in namespace ${namespace} (there are: ${names}).`,
+        message: await noCluster(engine.home, { namespace, name: operation.spec.clusterRef.name }),
         overridable: false,
       }
     : {
@@ -360,19 +368,16 @@ const impossible = async (engine: Reconciler, operation: TalosOperation, kind: K
     if (lock.ok && lock.value && isHeldBy(lock.value, operation))
       return after(engine, operation, 'releasing the cluster lock', await releaseLock(engine.home, engine.clock, lock.value))
   }
-  return perform(engine, operation, undefined, decision)
+  return performBlindly(engine, operation, decision)
 }
 
 /** A fault of ours stops this operation, loudly, and no other. */
-const bug = async (engine: Reconciler, operation: TalosOperation, error: unknown): Promise<Next> => {
+const bug = async (engine: Reconciler, operation: TalosOperation, thrown: unknown): Promise<Next> => {
   const now = engine.clock.now()
   const id = `E-${now.toString(36)}`
-  const text = error instanceof Error ? error.message : String(error)
-  engine.log.error('internal error', {
-    id,
-    ...about(operation),
-    error: error instanceof Error ? (error.stack ?? text) : text,
-  })
+  const error = asError(thrown)
+  const { message: text } = error
+  engine.log.error('internal error', { id, ...about(operation), error: traceOf(error) })
   engine.longActs.cancel(operation.metadata.uid)
   const { spec, status, metadata } = operation
   // It must still be possible to get rid of it, although nobody can say what it left behind.

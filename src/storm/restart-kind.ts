@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { ANNOTATION } from '../api/names.ts'
-import type { Candidate, Kind, Step } from '../core/kind.ts'
+import type { Candidate, GivingBack, Kind, Step } from '../core/kind.ts'
 import { YES, kind, no, unknown, wait } from '../core/kind.ts'
 import { openTargets, receiptOf, targetsOf } from '../core/ledger.ts'
 import type { View } from '../core/world.ts'
@@ -153,7 +153,7 @@ const soak: Step = {
   failure: 'NodeNotReady',
 }
 
-const giveBack: Step = {
+const giveBack: GivingBack = {
   ...uncordon,
   name: 'give-back',
   guard: view => {

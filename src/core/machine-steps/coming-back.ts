@@ -1,13 +1,13 @@
 import { ANNOTATION } from '../../api/names.ts'
 import type { EtcdGateVerdict } from '../etcd-gate.ts'
-import type { Step } from '../kind.ts'
+import type { GivingBack, Step } from '../kind.ts'
 import { YES, no, unknown, wait } from '../kind.ts'
 import { ms } from '../ledger.ts'
 import type { View } from '../world.ts'
 import { podFacts } from '../world.ts'
 import { asAnswer, etcdNeed } from './etcd.ts'
 import { GATE_HOLD_MS } from './guards.ts'
-import { isBackAsNode, isControlPlane, machineOf, nodeNameOf, nodeOfTarget, replacementOf } from './target.ts'
+import { isBackAsNode, isControlPlane, machineOf, nodeNameOf, nodeOfTarget, onNode, replacementOf } from './target.ts'
 
 /** A machine is back: what has to hold before the next one is touched, and what is given back. */
 
@@ -87,10 +87,7 @@ export const uncordon: Step = {
     long: false,
     disruptive: false,
     describe: () => 'uncordoning its Node',
-    run: async ({ kube }, view) => {
-      const node = nodeOfTarget(view)
-      return node.ok && node.value ? kube.uncordon(node.value) : { ok: true, value: undefined }
-    },
+    run: ({ kube }, view) => onNode(view, kube.uncordon),
   },
   settleMs: ({ world }) => world.timing.pollMs,
   deadlineMs: () => CALL_MS,
@@ -113,7 +110,7 @@ export const soak: Step = {
 }
 
 /** Where a machine is closed before its end: the cordon goes if the machine is healthy, and stays with a word if it is not. */
-export const giveBack: Step = {
+export const giveBack: GivingBack = {
   ...uncordon,
   name: 'give-back',
   guard: view => {

@@ -88,10 +88,12 @@ describe('drained', () => {
       { pods: [own], self, nodes: { 'wk-2': node('wk-2', { unschedulable: true }) } },
       'yes',
     ],
-    ['no Node at all', { target: { node: undefined, goal: {} }, pods: [pod('db')] }, 'yes'],
   ] as readonly (readonly [string, Given, string])[])('%s', (_, over, expected) => {
     expect(answer(over)).toBe(expected)
   })
+
+  it('is nothing that can be asked of a machine without a Node', () =>
+    expect(() => answer({ target: { node: undefined, goal: {} }, pods: [pod('db')] })).toThrow('wk-1 is to be drained, and has no node'))
 })
 
 /** A Kubernetes API in which every pod goes, but for those that are named. */

@@ -3,7 +3,7 @@ import type { BudgetFacts, Kube, PodFacts } from '../../ports/kube.ts'
 import type { Answer } from '../kind.ts'
 import { YES, no, unknown } from '../kind.ts'
 import { ms } from '../ledger.ts'
-import { matchesSelector } from '../rollout-order.ts'
+import { matchesSelector, naturally } from '../rollout-order.ts'
 import type { View, World } from '../world.ts'
 import { budgetFacts, displayName, nodeFacts, nodeOf, podFacts, volumeFacts } from '../world.ts'
 import { hasRoomElsewhere, nodeNameOf } from './target.ts'
@@ -26,11 +26,18 @@ const selfStays = (view: View, pod: PodFacts): boolean => {
   return nodes.ok && !hasRoomElsewhere(nodes.value, pod.node)
 }
 
-const leaving = (view: View, node: string): Result<readonly PodFacts[]> => {
-  const pods = podFacts(view.world, node)
+/** Only what has a Node is drained (`drainGoal`), and no status may say otherwise (`unsound`). */
+export const nodeToDrain = (view: Pick<View, 'target'>): string => {
+  const node = nodeNameOf(view)
+  if (node === undefined) throw new Error(`${displayName(view.target)} is to be drained, and has no node`)
+  return node
+}
+
+const leaving = (view: View): Result<readonly PodFacts[]> => {
+  const pods = podFacts(view.world, nodeToDrain(view))
   if (!pods.ok) return pods
   const going = pods.value.filter(p => staysBecause(p) === undefined && !selfStays(view, p))
-  return { ok: true, value: going.toSorted((a, b) => (id(a) < id(b) ? -1 : 1)) }
+  return { ok: true, value: going.toSorted((a, b) => naturally(id(a), id(b))) }
 }
 
 const id = (pod: Pick<PodFacts, 'namespace' | 'name'>): string => `${pod.namespace}/${pod.name}`
@@ -53,20 +60,15 @@ const ROUNDS_FOR_NEVER = 5
 
 /** Done when the pods are really gone, not only on their way, and their volumes are detached. */
 export const drainDone = (view: View): Answer => {
-  const node = nodeNameOf(view)
-  if (node === undefined) return YES
-  const pods = leaving(view, node)
+  const node = nodeToDrain(view)
+  const pods = leaving(view)
   if (!pods.ok) return unknown(`its pods cannot be listed: ${pods.fault.message}`)
   if (isSilent(view, node) && pods.value.every(p => p.terminating)) return YES
   if (pods.value.length > 0) {
     const never = neverEvicted(view)
     const { target, operation } = view
-    if (
-      never.length > 0 &&
-      operation.spec.drain.policy !== 'force' &&
-      target.step === 'drain' &&
-      (target.attempts ?? 0) >= ROUNDS_FOR_NEVER
-    ) {
+    const { step, attempts = 0 } = target
+    if (never.length > 0 && operation.spec.drain.policy !== 'force' && step === 'drain' && attempts >= ROUNDS_FOR_NEVER) {
       const message = `${displayName(target)}: drain cannot end: ${some(never)}. Leave it one of these budgets.`
       return { is: 'failed', reason: 'DrainBlocked', message }
     }
@@ -86,9 +88,7 @@ type Covered = { readonly pod: PodFacts; readonly budgets: readonly BudgetFacts[
 
 /** The pods that have not been told to go yet, each with the budgets over it. */
 const staying = (view: View): readonly Covered[] => {
-  const node = nodeNameOf(view)
-  if (node === undefined) return []
-  const [pods, budgets] = [leaving(view, node), budgetFacts(view.world)]
+  const [pods, budgets] = [leaving(view), budgetFacts(view.world)]
   if (!pods.ok || !budgets.ok) return []
   return pods.value.filter(p => !p.terminating).map(pod => ({ pod, budgets: budgets.value.filter(b => covers(b, pod)) }))
 }
@@ -120,11 +120,11 @@ export const blockedBy = (view: View): readonly string[] =>
   })
 
 const covers = ({ namespace, matchLabels, matchExpressions }: BudgetFacts, pod: PodFacts): boolean =>
-  namespace === pod.namespace && matchesSelector({ matchLabels, ...(matchExpressions ? { matchExpressions } : {}) }, pod.labels)
+  namespace === pod.namespace && matchesSelector({ matchLabels, matchExpressions }, pod.labels)
 
 /** Our own pod goes last: until the others are gone somebody has to evict them. */
 const inTurn = (view: View): readonly PodFacts[] => {
-  const pods = leaving(view, nodeNameOf(view) ?? '')
+  const pods = leaving(view)
   if (!pods.ok) return []
   const asked = pods.value.filter(p => !p.terminating)
   const others = pods.value.filter(p => !isSelf(p, view.world))

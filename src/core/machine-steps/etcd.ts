@@ -18,13 +18,8 @@ export const etcdNeed = (view: View): readonly Need[] => (isControlPlane(view) ?
 export const etcdSampleMs = (view: View): number | undefined => (isControlPlane(view) ? view.world.timing.etcdSampleMs : undefined)
 
 /** etcd as all control planes see it now. */
-export const etcdViews = (world: World): readonly ControlPlaneView[] => {
-  const views = etcdFacts(world)
-  return controlPlanesOf(world).flatMap(m => {
-    const view = views[m.metadata.name]
-    return view ? [{ name: m.metadata.name, address: m.spec.address, view }] : []
-  })
-}
+export const etcdViews = (world: World): readonly ControlPlaneView[] =>
+  controlPlanesOf(world).map(({ metadata: { name }, spec: { address } }) => ({ name, address, view: etcdFacts(world, name) }))
 
 /** The control plane that leads etcd now; undefined where they do not agree. */
 export const etcdLeader = (world: World): string | undefined => leaderName(etcdViews(world))

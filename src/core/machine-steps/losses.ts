@@ -1,6 +1,6 @@
 import type { View } from '../world.ts'
-import { nodeFacts, nodeOf } from '../world.ts'
-import { controlPlanesOf, isControlPlane, isOnlySchedulable } from './target.ts'
+import { nodeFacts } from '../world.ts'
+import { controlPlanesOf, isControlPlane, isOnlySchedulable, nodeOfTarget } from './target.ts'
 
 /**
  * What its users lose while a machine is away, a sentence each, for plans. `drained`: whether its pods are asked to go first, where others can take them.
@@ -15,10 +15,9 @@ export const losses = (
   return [...(isControlPlane(view) ? [`${api}, ${until}`] : []), ...podsLost(view, drained)]
 }
 
-const podsLost = ({ target, world }: View, drained: boolean): readonly string[] => {
-  const nodes = nodeFacts(world)
-  const node = nodes.ok && target.node ? nodeOf(nodes.value, target.node) : undefined
-  if (!nodes.ok || !node) return []
-  if (isOnlySchedulable(nodes.value, node)) return ['its pods, which are not drained: no other node could take them']
+const podsLost = (view: View, drained: boolean): readonly string[] => {
+  const [nodes, node] = [nodeFacts(view.world), nodeOfTarget(view)]
+  if (!nodes.ok || !node.ok || !node.value) return []
+  if (isOnlySchedulable(nodes.value, node.value)) return ['its pods, which are not drained: no other node could take them']
   return [drained ? 'its pods, which are evicted first' : 'its pods, which are not drained']
 }

@@ -38,7 +38,7 @@ export const inOrder = (world: World, machines: readonly TalosMachine[], leader?
   rolloutOrder(
     machines.map(m => marksOf(world, m)),
     leader,
-  ).order.flatMap(name => machines.find(m => m.metadata.name === name) ?? [])
+  ).order.flatMap(name => machines.filter(m => m.metadata.name === name))
 
 /** As a candidate that is skipped where somebody holds it. */
 export const heldOrNot = (world: World, machine: TalosMachine): Candidate => {

@@ -4,10 +4,10 @@ import type { Step, Verdict } from '../kind.ts'
 import { YES, no, unknown } from '../kind.ts'
 import { ms } from '../ledger.ts'
 import type { View } from '../world.ts'
-import { blockedBy, deleteAll, drainDone, evictAll } from './drain.ts'
+import { blockedBy, deleteAll, drainDone, evictAll, nodeToDrain } from './drain.ts'
 import { etcdNeed, etcdViews } from './etcd.ts'
 import { asRecorded, both, mayNotWriteNodes, since } from './guards.ts'
-import { addressOf, chosen, controlPlanesOf, isControlPlane, nodeNameOf, nodeOfTarget } from './target.ts'
+import { addressOf, chosen, controlPlanesOf, isControlPlane, nodeOfTarget, onNode } from './target.ts'
 
 /** What is taken from a machine before it goes away: leadership, new pods, pods. `gate`: what etcd has to say to it, on control planes. */
 
@@ -58,10 +58,7 @@ export const cordon = (gate: (view: View) => Verdict): Step => ({
     long: false,
     disruptive: true,
     describe: () => 'cordoning its Node',
-    run: async ({ kube }, view) => {
-      const node = nodeOfTarget(view)
-      return node.ok && node.value ? kube.cordon(node.value, view.operation.metadata.uid) : { ok: true, value: undefined }
-    },
+    run: ({ kube }, view) => onNode(view, node => kube.cordon(node, view.operation.metadata.uid)),
     fatal: mayNotWriteNodes,
   },
   // Where somebody takes it away again and again, this is no race.
@@ -79,8 +76,8 @@ export const drain: Step = {
   summary: 'Evicts the pods by the Eviction API and waits until they and their volumes are gone.',
   applies: drains,
   needs: view => {
-    const node = nodeNameOf(view)
-    return node === undefined ? [] : [{ what: 'pods', node }, { what: 'volumes', node }, { what: 'budgets' }]
+    const node = nodeToDrain(view)
+    return [{ what: 'pods', node }, { what: 'volumes', node }, { what: 'budgets' }]
   },
   done: drainDone,
   guard: asRecorded,

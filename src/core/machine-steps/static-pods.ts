@@ -78,4 +78,4 @@ export const isCrashing = ({ waiting, restarts }: { readonly waiting?: Waiting; 
 
 /** `: ImagePullBackOff, Back-off pulling image …`, to follow a sentence; empty where the kubelet says nothing. */
 export const waitingText = (waiting: Waiting | undefined): string =>
-  waiting ? `: ${waiting.reason}${waiting.message === '' ? '' : `, ${waiting.message}`}` : ''
+  waiting ? `: ${[waiting.reason, waiting.message].filter(text => text !== '').join(', ')}` : ''

@@ -25,8 +25,10 @@ export const chosen = (target: Pick<Target, 'goal'>, key: string): string => tar
 export const isControlPlane = ({ target }: Pick<View, 'target'>): boolean => target.role === 'controlplane'
 
 /** Where the machine is now: its address may have changed since it was opened. */
-export const addressOf = ({ target, world }: View): string =>
-  world.machines.find(m => m.metadata.name === target.name)?.spec.address ?? target.address ?? ''
+export const addressOf = ({ target, world }: View): string => {
+  const { address = '' } = world.machines.find(m => m.metadata.name === target.name)?.spec ?? target
+  return address
+}
 
 /**
  * The name of the target's Node; undefined where the machine registers none. What the machine itself said when it was opened (`goal.node`) goes before
@@ -40,6 +42,12 @@ export const nodeOfTarget = (view: View): Result<NodeFacts | undefined> => {
   if (!nodes.ok) return nodes
   const name = nodeNameOf(view)
   return { ok: true, value: name === undefined ? undefined : nodeOf(nodes.value, name) }
+}
+
+/** What is done to the Node of the target; nothing where there is none. */
+export const onNode = async (view: View, act: (node: NodeFacts) => Promise<Result<void>>): Promise<Result<void>> => {
+  const node = nodeOfTarget(view)
+  return node.ok && node.value ? act(node.value) : { ok: true, value: undefined }
 }
 
 /** The machine that took the place of this one while it was away: its Node has the same name, and Talos knows it by another id. */

@@ -1,5 +1,5 @@
 import type { TalosMachine } from '../../api/talos-machine.ts'
-import type { Verdict } from '../kind.ts'
+import type { Turn } from '../kind.ts'
 import { YES, wait } from '../kind.ts'
 import { openTargets, targetsOf } from '../ledger.ts'
 import type { WorkerState } from '../rollout-order.ts'
@@ -14,7 +14,7 @@ const named = ({ metadata, status }: TalosMachine): Pick<WorkerState, 'name' | '
 })
 
 /** Whether one more worker may go away: as many as `maxUnavailable` leaves, counting those that are away by nobody's order. */
-export const workerTurn = ({ operation, target, world }: View): Verdict => {
+export const workerTurn = ({ operation, target, world }: View): Turn => {
   const targets = targetsOf(operation.status)
   const open = openTargets(operation.status)
   const nodes = nodeFacts(world)
@@ -52,7 +52,7 @@ export const workerTurn = ({ operation, target, world }: View): Verdict => {
 }
 
 /** All control planes before any worker, and strictly one at a time; then workers, as many as `maxUnavailable` leaves. */
-export const controlPlanesFirst = (view: View): Verdict => {
+export const controlPlanesFirst = (view: View): Turn => {
   const { operation, target } = view
   const waits = afterControlPlanes(view)
   if (waits) return waits
@@ -61,7 +61,7 @@ export const controlPlanesFirst = (view: View): Verdict => {
 }
 
 /** The same where nothing is taken away from anybody: then workers that are away keep no others back. */
-export const fewAtATime = (view: View): Verdict => {
+export const fewAtATime = (view: View): Turn => {
   const { operation, target, world } = view
   const waits = afterControlPlanes(view)
   if (waits) return waits
@@ -70,7 +70,7 @@ export const fewAtATime = (view: View): Verdict => {
   return open < (target.role === 'controlplane' ? 1 : limit) ? YES : wait('other machines are open')
 }
 
-const afterControlPlanes = ({ operation, target }: View): Verdict | undefined => {
+const afterControlPlanes = ({ operation, target }: View): Turn | undefined => {
   const targets = targetsOf(operation.status)
   const controlPlane = targets.find(t => t.role === 'controlplane' && (t.phase === 'Running' || t.phase === 'Failed'))
   if (controlPlane) return wait(`control plane ${displayName(controlPlane)} is not done`)

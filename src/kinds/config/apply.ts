@@ -1,4 +1,4 @@
-import type { Answer, LongOutcome, Step, Verdict } from '../../core/kind.ts'
+import type { Answer, GivingBack, LongOutcome, Step, Verdict } from '../../core/kind.ts'
 import { YES, no, unknown, wait } from '../../core/kind.ts'
 import { iso, ms, receiptOf } from '../../core/ledger.ts'
 import { CALL_MS } from '../../core/machine-steps/coming-back.ts'
@@ -240,7 +240,7 @@ export const tryOut = {
 export const trialMs = (view: View): number => tryMs(view) + provingMs(view)
 
 /** A machine that is left in its trial is told of: there is nothing to be done, because Talos ends it. */
-export const trialOver: Step = {
+export const trialOver: GivingBack = {
   name: 'trial-over',
   summary: 'Talos has put the configuration from before back.',
   needs: configNeeds,

@@ -1,7 +1,7 @@
 import type { TalosOperation, Target } from '../../api/talos-operation.ts'
 import { diffConfigs } from '../../core/config-patch/diff-configs.ts'
 import { noteText } from '../../core/config-patch/note.ts'
-import type { Candidate, Opening, PlannedMachine, Stage, Step, Verdict } from '../../core/kind.ts'
+import type { Candidate, Opening, PlannedMachine, Stage, Step, Turn } from '../../core/kind.ts'
 import { YES, wait } from '../../core/kind.ts'
 import { ms, openTargets, targetsOf } from '../../core/ledger.ts'
 import { giveBack, soak } from '../../core/machine-steps/coming-back.ts'
@@ -67,7 +67,7 @@ const orderNeeds = (operation: TalosOperation, world: World): readonly Need[] =>
 /** The one that goes before all others; what happens to it tells whether they follow. */
 const canaryOf = (operation: TalosOperation): Target | undefined => targetsOf(operation.status).find(t => t.phase !== 'Skipped')
 
-const turn = (view: View): Verdict => {
+const turn = (view: View): Turn => {
   const { operation, target } = view
   const canary = canaryOf(operation)
   const isStaged = specOf(operation).mode === 'staged'

@@ -198,8 +198,7 @@ export const resetStage: Stage = actionStage('reset', {
     {
       ...giveBack,
       // One that is half wiped or has left etcd must take no pods.
-      guard: view =>
-        view.target.committed === undefined ? (giveBack.guard?.(view) ?? YES) : wait('it is half reset, so its cordon stays'),
+      guard: view => (view.target.committed === undefined ? giveBack.guard(view) : wait('it is half reset, so its cordon stays')),
     },
   ],
   removes: true,

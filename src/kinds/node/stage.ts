@@ -1,4 +1,4 @@
-import type { Opening, PlannedMachine, Stage, Step } from '../../core/kind.ts'
+import type { GivingBack, Opening, PlannedMachine, Stage, Step } from '../../core/kind.ts'
 import { YES, wait } from '../../core/kind.ts'
 import { openTargets } from '../../core/ledger.ts'
 import { giveBack } from '../../core/machine-steps/coming-back.ts'
@@ -21,7 +21,7 @@ type Part = {
   readonly openNeeds?: Stage['openNeeds']
   readonly open?: (view: View) => Opening
   readonly steps: readonly Step[]
-  readonly abandon?: readonly Step[]
+  readonly abandon?: readonly GivingBack[]
   readonly removes?: true
   readonly becomes: (view: View) => string
   readonly loses: (view: View) => readonly string[]

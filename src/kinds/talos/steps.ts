@@ -1,4 +1,4 @@
-import type { Step } from '../../core/kind.ts'
+import type { GivingBack, Step } from '../../core/kind.ts'
 import { giveBack } from '../../core/machine-steps/coming-back.ts'
 import { afterRestart } from './after-restart.ts'
 import { beforeRestart } from './before-restart.ts'
@@ -9,4 +9,4 @@ import { restart } from './restart.ts'
  * carried to its end.
  */
 export const steps: readonly Step[] = [...beforeRestart, ...restart, ...afterRestart]
-export const abandon: readonly Step[] = [giveBack]
+export const abandon: readonly GivingBack[] = [giveBack]
