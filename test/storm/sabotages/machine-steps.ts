@@ -62,10 +62,11 @@ export const machineSteps: readonly Sabotage[] = [
   {
     name: 'take-a-drain-for-done',
     file: `${STEPS}/drain.ts`,
-    find: `  if (node === undefined) return YES
-  const pods = leaving(view, node)`,
-    replace: `  if (node !== '') return YES
-  const pods = leaving(view, node)`,
+    find: `  const node = nodeToDrain(view)
+  const pods = leaving(view)`,
+    replace: `  const node = nodeToDrain(view)
+  if (node !== '') return YES
+  const pods = leaving(view)`,
     caughtBy: 'drained-before-it-goes',
   },
   {
