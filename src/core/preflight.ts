@@ -31,6 +31,14 @@ export const overridable = (rule: string, message: string, machine?: string): Re
 export const once = (refusals: readonly Refusal[]): readonly Refusal[] =>
   refusals.filter((r, i) => refusals.findIndex(o => o.rule === r.rule && o.message === r.message) === i)
 
+/** It does not run, or not all of it does. */
+export const notReady = ({ facts: { stage, unmet }, name, machine }: Known): Refusal =>
+  refuse(
+    'MachineNotReady',
+    `${name} is not ready: ${[`stage ${stage}`, ...unmet].join('; ')}. Wait until it is, or mend it first.`,
+    machine.metadata.name,
+  )
+
 /** What stands between us and the Nodes. */
 export const nodesRefusal = (fault: Fault): Refusal => {
   const rules: Partial<Record<Fault['kind'], string>> = {

@@ -44,6 +44,12 @@ export const versionAsked = (text: string): Version => {
 /** The three numbers, without `v` and without any tail: as Talos compares a version with its own bounds. */
 export const finalOf = (version: Version): string => `${version.major}.${version.minor}.${version.patch}`
 
+/** `v1.36.2` of what something tells of itself, without the tail of a vendor; undefined where that is no version. */
+export const finalText = (text: string): string | undefined => {
+  const version = parseVersion(text)
+  return version && `v${finalOf(version)}`
+}
+
 /** For semver ranges: as `finalOf`, but a true pre-release keeps its mark. */
 export const semverOf = (version: Version): string =>
   version.prerelease === '' ? finalOf(version) : `${finalOf(version)}-${version.prerelease}`
@@ -61,6 +67,12 @@ export const compareVersions = (a: Version, b: Version): number =>
 export const versionOrder = (a: string, b: string): number | undefined => {
   const [x, y] = [parseVersion(a), parseVersion(b)]
   return x && y ? compareVersions(x, y) : undefined
+}
+
+/** What cannot be read is taken for old. */
+export const isBelow = (text: string, first: string): boolean => {
+  const order = versionOrder(text, first)
+  return order === undefined || order < 0
 }
 
 /** `1.13` */

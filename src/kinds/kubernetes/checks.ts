@@ -7,7 +7,7 @@ import { heldBecause, inOrder } from '../../core/machine-steps/order.ts'
 import { waitingText } from '../../core/machine-steps/static-pods.ts'
 import { controlPlanesOf } from '../../core/machine-steps/target.ts'
 import type { Known } from '../../core/preflight.ts'
-import { identity, knownOf, nodesRefusal, once, overridable, refuse, unanswered, unregistered } from '../../core/preflight.ts'
+import { identity, knownOf, nodesRefusal, notReady, once, overridable, refuse, unanswered, unregistered } from '../../core/preflight.ts'
 import { compareVersions, minorSteps, parseVersion, versionAsked, versionSpan } from '../../core/versions.ts'
 import type { Version } from '../../core/versions.ts'
 import type { Need, World } from '../../core/world.ts'
@@ -105,13 +105,7 @@ const health = (world: World, known: readonly Known[], nodes: readonly NodeFacts
   const controlPlane = controlPlaneFacts(world)
   const machines = known
     .filter(k => k.facts.stage !== 'running' || (k.machine.spec.role === 'controlplane' && !k.facts.ready))
-    .map(k =>
-      refuse(
-        'MachineNotReady',
-        `${k.name} is not ready: stage ${k.facts.stage}${k.facts.unmet.length > 0 ? `, ${k.facts.unmet.join('; ')}` : ''}. Wait until it is, or mend it first.`,
-        k.machine.metadata.name,
-      ),
-    )
+    .map(notReady)
   const untold = known.flatMap(k => {
     const components = componentFacts(world, k.machine.metadata.name)
     return components.ok

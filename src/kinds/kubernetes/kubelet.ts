@@ -9,7 +9,7 @@ import { cordon, drain } from '../../core/machine-steps/setting-aside.ts'
 import { STATIC_POD_MS, staticPodsRun } from '../../core/machine-steps/static-pods.ts'
 import { chosen, drainGoal, isBackAsNode, machineOf, nodeOfTarget, replaced } from '../../core/machine-steps/target.ts'
 import { controlPlanesFirst } from '../../core/machine-steps/turn.ts'
-import { finalOf, minorOf, parseVersion } from '../../core/versions.ts'
+import { finalText, minorOf, parseVersion } from '../../core/versions.ts'
 import type { View } from '../../core/world.ts'
 import { displayName, machineFacts, serviceFacts } from '../../core/world.ts'
 import { imageChange, imageToSet, setImage } from './set-image.ts'
@@ -20,17 +20,11 @@ const KUBELET_MS = 15 * 60_000
 
 const serviceNeed = (view: Pick<View, 'target'>) => ({ what: 'service', name: view.target.name, service: 'kubelet' }) as const
 
-/** What a kubelet told of itself when it started, without the tail of a vendor. */
-const told = (kubeletVersion: string): string => {
-  const version = parseVersion(kubeletVersion)
-  return version ? `v${finalOf(version)}` : kubeletVersion
-}
-
 /** Its Node says so, which a kubelet writes when it starts; and it is Ready in the boot in which the machine is. */
 const nodeSays = (view: View, image: string): Answer => {
   const node = nodeOfTarget(view)
   if (!node.ok) return unknown(`the Kubernetes API does not answer: ${node.fault.message}`)
-  if (node.value && told(node.value.kubeletVersion) !== imageVersion(image))
+  if (node.value && finalText(node.value.kubeletVersion) !== imageVersion(image))
     return no(`its Node still tells of ${node.value.kubeletVersion}`)
   return isBackAsNode(view)
 }
@@ -95,7 +89,7 @@ const staticPods: Step = {
 }
 
 const isOtherMinor = (from: string, to: string): boolean => {
-  const [before, after] = [parseVersion(imageVersion(from) ?? ''), parseVersion(imageVersion(to) ?? '')]
+  const [before, after] = [parseVersion(imageTitle(from)), parseVersion(imageTitle(to))]
   return !(before && after && minorOf(before) === minorOf(after))
 }
 

@@ -1,18 +1,18 @@
 import type { TalosOperation } from '../../api/talos-operation.ts'
 import { imageVersion, imageTitle } from '../../core/component-image.ts'
 import type { Answer, Opening, PlannedMachine, Stage, Step } from '../../core/kind.ts'
-import { YES, no, unknown, wait } from '../../core/kind.ts'
-import { openTargets } from '../../core/ledger.ts'
+import { YES, no, unknown } from '../../core/kind.ts'
 import { asAnswer, gate } from '../../core/machine-steps/etcd.ts'
 import { denied } from '../../core/machine-steps/guards.ts'
 import { heldBecause, inOrder } from '../../core/machine-steps/order.ts'
 import { addressOf, candidateOf, controlPlanesOf } from '../../core/machine-steps/target.ts'
-import { finalOf, parseVersion } from '../../core/versions.ts'
+import { finalText } from '../../core/versions.ts'
 import type { Need, View, World } from '../../core/world.ts'
 import { controlPlaneFacts, displayName, manifestFacts, nodeFacts, machineTitle } from '../../core/world.ts'
+import type { StaticComponent } from '../../ports/components.ts'
 import type { ManifestChange, RolloutFacts } from '../../ports/control-plane.ts'
 import type { Result } from '../../ports/fault.ts'
-import { STATIC_COMPONENTS, componentsNeed, componentsOf, controlPlaneToOpen, isThere, podsOf, specOf } from './view.ts'
+import { STATIC_COMPONENTS, componentsNeed, componentsOf, controlPlaneToOpen, isThere, specOf } from './view.ts'
 
 /** What Talos brings into the cluster is applied anew, kube-proxy with it; then everything is looked at once more. */
 
@@ -163,29 +163,25 @@ const prune: Step = {
 }
 
 /** What still is of another version, in words; empty where nothing is. Machines that somebody holds back are left alone on purpose. */
-const leftBehind = ({ operation, world }: View): readonly string[] | undefined => {
+const leftBehind = ({ operation, world }: View): Result<readonly string[]> => {
   const { version } = specOf(operation)
-  const nodes = nodeFacts(world)
-  if (!nodes.ok) return undefined
+  const [nodes, known] = [nodeFacts(world), controlPlaneFacts(world)]
+  if (!nodes.ok) return nodes
+  if (!known.ok) return known
+  const podsOf = (component: StaticComponent) => known.value.pods.filter(p => p.component === component)
   const left: string[] = []
-  const served = podsOf(world, 'kube-apiserver')
   for (const machine of controlPlanesOf(world))
-    if (served.ok && !served.value.some(p => p.node === machine.status.nodeName))
+    if (!podsOf('kube-apiserver').some(p => p.node === machine.status.nodeName))
       left.push(`${machineTitle(machine)} shows no kube-apiserver`)
-  for (const component of STATIC_COMPONENTS) {
-    const pods = podsOf(world, component)
-    if (!pods.ok) return undefined
-    for (const { node, image, ready } of pods.value) {
-      if (imageVersion(image) !== version) left.push(`${component} on ${node} is ${imageTitle(image)}`)
-      else if (!ready) left.push(`${component} on ${node} is not Ready`)
-    }
-  }
+  for (const { component, node, image, ready } of STATIC_COMPONENTS.flatMap(podsOf))
+    if (imageVersion(image) !== version) left.push(`${component} on ${node} is ${imageTitle(image)}`)
+    else if (!ready) left.push(`${component} on ${node} is not Ready`)
   const held = new Set(world.machines.filter(m => heldBecause(world, m) !== undefined).map(m => m.status.nodeName))
   for (const { name, kubeletVersion } of nodes.value) {
-    const runs = parseVersion(kubeletVersion)
-    if (!held.has(name) && runs && `v${finalOf(runs)}` !== version) left.push(`the kubelet of ${name} is ${kubeletVersion}`)
+    const runs = finalText(kubeletVersion)
+    if (!held.has(name) && runs !== undefined && runs !== version) left.push(`the kubelet of ${name} is ${kubeletVersion}`)
   }
-  return left
+  return { ok: true, value: left }
 }
 
 const whole: Step = {
@@ -194,8 +190,8 @@ const whole: Step = {
   needs: () => [{ what: 'controlPlane' }, { what: 'etcd' }],
   done: view => {
     const left = leftBehind(view)
-    if (left === undefined) return unknown('the Kubernetes API does not answer')
-    if (left.length > 0) return no(some(left))
+    if (!left.ok) return unknown(`the Kubernetes API does not answer: ${left.fault.message}`)
+    if (left.value.length > 0) return no(some(left.value))
     return asAnswer(gate(view.operation, view.world, { purpose: 'settled', etcdStepAllowed: true }))
   },
   deadlineMs: () => WHOLE_MS,
@@ -209,10 +205,8 @@ const open = (view: View): Opening => {
   const changes = manifestFacts(view.world, view.target.name)
   if (!changes.ok) return { wait: `its manifests cannot be compared: ${changes.fault.message}`, reason: 'ManifestSyncFailed' }
   const isSame = !changes.value.some(c => c.would === 'create' || c.would === 'change' || c.would === 'refused')
-  const left = prunedBy(view)
-  const isPruned = left.ok && left.value.length === 0
-  if (isSame && isPruned && rollout.done(view).is === 'yes' && leftBehind(view)?.length === 0)
-    return { skip: 'all bootstrap manifests are applied' }
+  const isNothingLeft = [prunedBy(view), leftBehind(view)].every(left => left.ok && left.value.length === 0)
+  if (isSame && isNothingLeft && rollout.done(view).is === 'yes') return { skip: 'all bootstrap manifests are applied' }
   return { open: { goal: { drain: 'none' } } }
 }
 
@@ -241,7 +235,7 @@ export const manifestsStage: Stage = {
     "Talos' bootstrap manifests, as the first control plane makes them, are applied to the cluster; then all is looked at once more.",
   orderNeeds: () => [{ what: 'nodes' }],
   order: (_, world) => inOrder(world, controlPlanesOf(world)).slice(0, 1).map(candidateOf),
-  turn: ({ operation }) => (openTargets(operation.status).length > 0 ? wait('another machine is open') : YES),
+  turn: () => YES,
   openNeeds: view => [
     { what: 'manifests', name: view.target.name },
     ...manifestsNeed(view.operation, view.world),

@@ -40,8 +40,8 @@ export const imageToSet = (
     const message = `${name}: the image of ${component} is ${from} by now, whose tag tells no version.`
     return { instead: { fail: { reason: 'ConfigChangedByOthers', message } } }
   }
-  const runs = imageVersion(from) ?? ''
-  if ((versionOrder(runs, version) ?? 0) > 0 && !operation.spec.override) {
+  const runs = imageTitle(from)
+  if (versionOrder(runs, version) === 1 && !operation.spec.override) {
     const message = `${name}: ${component} is ${runs} by now, which is newer than ${version}.`
     return { instead: { fail: { reason: 'VersionMismatch', message } } }
   }
@@ -61,7 +61,7 @@ export const imageChange = (view: View, component: Component): { readonly from: 
 
 export const setImage = (
   component: Component,
-  { guard, guardNeeds = () => [] }: { readonly guard: (view: View) => Verdict; readonly guardNeeds?: (view: View) => readonly Need[] },
+  { guard, guardNeeds }: { readonly guard: (view: View) => Verdict; readonly guardNeeds: (view: View) => readonly Need[] },
 ): Step => ({
   name: 'set-image',
   summary: `Writes the image of ${component} into the machine configuration, without a reboot.`,

@@ -96,7 +96,7 @@ const failureOf = (view: View, component: StaticComponent, { reason, waiting, re
 export const staticPodsBeganSince = (view: View, at: number): boolean => {
   const known = controlPlaneFacts(view.world)
   const pods = known.ok ? known.value.pods.filter(pod => pod.node === nodeNameOf(view)) : []
-  return pods.length > 0 && pods.every(pod => (pod.startedAt ?? 0) >= Math.floor(at / 1000) * 1000)
+  return pods.length > 0 && pods.every(({ startedAt = 0 }) => startedAt >= Math.floor(at / 1000) * 1000)
 }
 
 const running = (component: StaticComponent): Step => ({

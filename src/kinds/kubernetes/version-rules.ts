@@ -3,6 +3,7 @@ import { imageVersion, isPinned, withVersion, imageTitle } from '../../core/comp
 import { removedOptions } from '../../core/compatibility/removed-options.ts'
 import type { Finding } from '../../core/compatibility/table.ts'
 import { talosMinor } from '../../core/compatibility/table.ts'
+import { told } from '../../core/compatibility/told.ts'
 import { verdict } from '../../core/compatibility/verdict.ts'
 import type { Refusal } from '../../core/kind.ts'
 import type { Known } from '../../core/preflight.ts'
@@ -130,9 +131,6 @@ export const combinations = (
     notes: judged.filter(({ finding }) => finding.verdict === 'warning').map(({ finding }) => told(finding)),
   }
 }
-
-const told = (f: Finding): string =>
-  `${f.reason}${f.fixedIn ? ` Fixed in ${f.fixedIn}.` : ''} (${[f.id, ...(f.sources.length > 0 ? [f.sources.join(', ')] : [])].join(': ')})`
 
 const whereRuns = (talos: string, known: readonly Known[]): string =>
   ` It runs on ${known

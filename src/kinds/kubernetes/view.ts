@@ -8,7 +8,7 @@ import { asGuard, gate } from '../../core/machine-steps/etcd.ts'
 import { machineToOpen } from '../../core/machine-steps/opening.ts'
 import { heldBecause, inOrder } from '../../core/machine-steps/order.ts'
 import { candidateOf, chosen, controlPlanesOf, machineOf } from '../../core/machine-steps/target.ts'
-import { versionOrder } from '../../core/versions.ts'
+import { isBelow } from '../../core/versions.ts'
 import type { Need, View, World } from '../../core/world.ts'
 import { componentFacts, controlPlaneFacts, machineTitle } from '../../core/world.ts'
 import type { MachineComponents, StaticComponent } from '../../ports/components.ts'
@@ -58,7 +58,7 @@ export const apiServersAreThere = ({ operation, world }: View): Verdict => {
     const pod = pods.value.find(p => p.node === machine.status.nodeName)
     const runs = pod && imageVersion(pod.image)
     if (runs === undefined) return wait(`no kube-apiserver of ${name} is in sight`, 'VersionMismatch')
-    if ((versionOrder(runs, version) ?? -1) < 0) return wait(`kube-apiserver on ${name} is still ${runs}`, 'VersionMismatch')
+    if (isBelow(runs, version)) return wait(`kube-apiserver on ${name} is still ${runs}`, 'VersionMismatch')
   }
   return YES
 }

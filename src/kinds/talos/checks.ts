@@ -2,6 +2,7 @@ import type { TalosOperation } from '../../api/talos-operation.ts'
 import { etcdStep } from '../../core/compatibility/etcd-step.ts'
 import type { Finding } from '../../core/compatibility/table.ts'
 import { compatibilityTable, talosKernel, talosMinor, talosRelease } from '../../core/compatibility/table.ts'
+import { told } from '../../core/compatibility/told.ts'
 import { talosStep, verdict } from '../../core/compatibility/verdict.ts'
 import { wayOut } from '../../core/compatibility/way-out.ts'
 import type { Checked, Refusal } from '../../core/kind.ts'
@@ -10,7 +11,18 @@ import { etcdViews } from '../../core/machine-steps/etcd.ts'
 import { controlPlanesOf, isOnlySchedulable, isSelected } from '../../core/machine-steps/target.ts'
 import { bootsPending } from '../../core/pending-configuration.ts'
 import type { Known } from '../../core/preflight.ts'
-import { identity, knownOf, nodesRefusal, noneSelected, once, overridable, refuse, unanswered, unregistered } from '../../core/preflight.ts'
+import {
+  identity,
+  knownOf,
+  nodesRefusal,
+  noneSelected,
+  notReady,
+  once,
+  overridable,
+  refuse,
+  unanswered,
+  unregistered,
+} from '../../core/preflight.ts'
 import { parseVersion, versionOrder, versionSpan } from '../../core/versions.ts'
 import type { Need, World } from '../../core/world.ts'
 import { machineFacts, nodeFacts } from '../../core/world.ts'
@@ -118,15 +130,7 @@ const images = (operation: TalosOperation, world: World, mine: readonly Known[])
 
 /** A worker that is not ready may be cured by the upgrade; a control plane has to be well before it is taken away. */
 const health = (mine: readonly Known[]): readonly Refusal[] =>
-  mine
-    .filter(k => k.facts.stage !== 'running' || (k.machine.spec.role === 'controlplane' && !k.facts.ready))
-    .map(k =>
-      refuse(
-        'MachineNotReady',
-        `${k.name} is not ready: stage ${k.facts.stage}${k.facts.unmet.length > 0 ? `, ${k.facts.unmet.join('; ')}` : ''}. Wait until it is, or mend it first.`,
-        k.machine.metadata.name,
-      ),
-    )
+  mine.filter(k => k.facts.stage !== 'running' || (k.machine.spec.role === 'controlplane' && !k.facts.ready)).map(notReady)
 
 const quorum = (operation: TalosOperation, world: World, mine: readonly Known[]): readonly Refusal[] => {
   if (unansweredControlPlane(world)) return []
@@ -212,9 +216,6 @@ const RULES: Readonly<Record<Finding['pair'], string>> = {
   'etcd step': 'EtcdStep',
 }
 const ruleOf = (finding: Finding): string => RULES[finding.pair]
-const told = (f: Finding): string =>
-  `${f.reason}${f.fixedIn ? ` Fixed in ${f.fixedIn}.` : ''}${f.sources.length > 0 ? ` (${f.id}: ${f.sources.join(', ')})` : ` (${f.id})`}`
-
 const runningEtcd = (world: World): readonly string[] =>
   etcdViews(world).flatMap(v =>
     v.view.ok && v.view.value.status.storageVersion !== ''

@@ -11,7 +11,7 @@ import { YES } from '../../core/kind.ts'
 import { asGuard, gate as askGate } from '../../core/machine-steps/etcd.ts'
 import { chosen, controlPlanesOf, isControlPlane } from '../../core/machine-steps/target.ts'
 import { factoryHost } from '../../core/talos-image.ts'
-import { versionOrder } from '../../core/versions.ts'
+import { isBelow } from '../../core/versions.ts'
 import type { View, World } from '../../core/world.ts'
 import type { MachineFacts } from '../../ports/talos.ts'
 import { talosSpec } from './spec.ts'
@@ -35,12 +35,6 @@ const FIRST_UNCHECKED = 'v1.14.0'
 
 /** Where Talos itself refuses to take one of two members of etcd away, whatever was acknowledged. */
 export const refusesOneOfTwo = (from: string, to: string): boolean => isLegacyWay(from, to) && isBelow(from, FIRST_UNCHECKED)
-
-/** What cannot be read is taken for old. */
-const isBelow = (version: string, first: string): boolean => {
-  const order = versionOrder(version, first)
-  return order === undefined || order < 0
-}
 
 export const isLegacy = (view: View): boolean => wish(view, 'way') === 'legacy'
 
