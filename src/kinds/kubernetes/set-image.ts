@@ -1,6 +1,6 @@
 import type { Opening, Step, Verdict } from '../../core/kind.ts'
 import { no, unknown, YES } from '../../core/kind.ts'
-import { imageVersion, withVersion, imageTitle } from '../../core/component-image.ts'
+import { imageTitle, withVersion } from '../../core/component-image.ts'
 import { CALL_MS } from '../../core/machine-steps/coming-back.ts'
 import { both, denied, since } from '../../core/machine-steps/guards.ts'
 import { addressOf } from '../../core/machine-steps/target.ts'

@@ -8,7 +8,7 @@ import { asRecorded, both, denied, hasReceipt, since } from '../../core/machine-
 import { transferLeadership } from '../../core/machine-steps/setting-aside.ts'
 import { addressOf, controlPlanesOf, machineOf } from '../../core/machine-steps/target.ts'
 import type { Need, View } from '../../core/world.ts'
-import { displayName } from '../../core/world.ts'
+import { machineTitle } from '../../core/world.ts'
 import type { EtcdView } from '../../ports/talos.ts'
 import { actionStage } from './stage.ts'
 import { settled } from './view.ts'
@@ -121,7 +121,7 @@ export const forfeitStage: Stage = actionStage('forfeit-leadership', {
     if (own.status.memberID === leader) return { open: { goal: { drain: 'none' } } }
     const name = etcdViews(view.world).find(v => v.view.ok && v.view.value.status.memberID === leader)?.name
     const machine = controlPlanesOf(view.world).find(m => m.metadata.name === name)
-    return { skip: `it does not lead etcd${machine ? `: ${displayName({ name: machine.metadata.name, ...machine.status })} does` : ''}` }
+    return { skip: `it does not lead etcd${machine ? `: ${machineTitle(machine)} does` : ''}` }
   },
   steps: [transferLeadership(mayLose), rejoin(settled)],
   becomes: () => 'a follower',

@@ -7,17 +7,12 @@ import { cordon, drain, transferLeadership } from '../../core/machine-steps/sett
 import { addressOf, machineOf, replaced } from '../../core/machine-steps/target.ts'
 import type { View } from '../../core/world.ts'
 import { actionStage, losesAll } from './stage.ts'
-import { isOrderly, mayGoAway, rebootMs, settled, specOf, stillThere, wasAsked } from './view.ts'
+import { mayGoAway, rebootMs, settled, specOf, stillThere, wasAsked, whereOrderly } from './view.ts'
 import { reportsReady, whyNotReady } from '../../core/machine-steps/ready.ts'
 
 /** Reboot and shutdown: a machine goes away, and comes back or not. */
 
-const transfer = transferLeadership(mayGoAway)
-const aside: readonly Step[] = [
-  { ...transfer, applies: view => isOrderly(view) && (transfer.applies?.(view) ?? true) },
-  cordon(mayGoAway),
-  drain,
-]
+const aside: readonly Step[] = [whereOrderly(transferLeadership(mayGoAway)), cordon(mayGoAway), drain]
 
 const mode = (view: View) => specOf(view.operation).mode ?? 'default'
 
@@ -77,7 +72,7 @@ export const rebootStage: Stage = actionStage('reboot', {
   becomes: () => 'rebooted',
   loses: losesAll('until it is back'),
   outcome: ({ before }, after) =>
-    before?.version === after?.version ? 'rebooted' : `rebooted, from ${before?.version} into ${after?.version ?? 'another version'}`,
+    before?.version === after?.version ? 'rebooted' : `rebooted, from ${before?.version} into ${after?.version}`,
 })
 
 /** How long a machine has to be silent. Nothing tells a machine that is off from one that is cut off. */

@@ -10,7 +10,7 @@ import type { View } from '../../core/world.ts'
 import { displayName, maintenanceFacts } from '../../core/world.ts'
 import type { EtcdMember } from '../../ports/talos.ts'
 import { actionStage, losesAll } from './stage.ts'
-import { isOrderly, rebootMs, specOf, stillThere, wasAsked } from './view.ts'
+import { rebootMs, specOf, stillThere, wasAsked, whereOrderly } from './view.ts'
 
 /** A machine leaves the cluster for good. A control plane leaves etcd first, by itself and visibly; only then is it wiped. */
 
@@ -31,16 +31,15 @@ const memberOf = (view: View): string => chosen(view.target, 'member')
 
 /** The members by the lists of the others, where all of these have the same; undefined where that cannot be told. */
 const membersNow = (view: View): readonly EtcdMember[] | undefined => {
-  const lists = etcdViews(view.world)
-    .filter(v => v.name !== view.target.name)
-    .map(v => (v.view.ok ? v.view.value.members : undefined))
+  const others = etcdViews(view.world).filter(v => v.name !== view.target.name)
+  const lists = others.flatMap(v => (v.view.ok ? [v.view.value.members] : []))
   const [first] = lists
-  const ids = (list: readonly EtcdMember[] | undefined): string =>
-    (list ?? [])
+  const ids = (list: readonly EtcdMember[]): string =>
+    list
       .map(m => m.id)
       .toSorted()
       .join()
-  return first && lists.every(l => l !== undefined && ids(l) === ids(first)) ? first : undefined
+  return first && lists.length === others.length && lists.every(list => ids(list) === ids(first)) ? first : undefined
 }
 
 /** A member at the machine's address which is not the one that was recorded: it has joined anew. */
@@ -77,11 +76,12 @@ const leave: Step = {
       const own = views.find(v => v.name === view.target.name)
       const isWell = own?.view.ok === true && own.view.value.service.healthy && own.view.value.status.memberID === memberOf(view)
       const peer = views.find(v => v.name !== view.target.name && v.view.ok)
-      // A second try goes through another one: its own leave has not been seen to work.
+      const { attempts = 0 } = view.target
+      // A second try goes through another one, where one answers: its own leave has not been seen to work.
       const left =
-        isWell && (view.target.attempts ?? 0) <= 1
-          ? await talos.leaveEtcd(addressOf(view), call)
-          : await talos.removeMember(peer?.address ?? '', memberOf(view))
+        peer && (!isWell || attempts > 1)
+          ? await talos.removeMember(peer.address, memberOf(view))
+          : await talos.leaveEtcd(addressOf(view), call)
       return left.ok ? { ok: true, value: { receipt: 'left' } } : left
     },
     fatal: denied,
@@ -171,8 +171,6 @@ const deleteNode: Step = {
   failure: 'NodeNotReady',
 }
 
-const transfer = transferLeadership(mayLeave)
-
 export const resetStage: Stage = actionStage('reset', {
   summary:
     'The machine is set aside, a control plane leaves etcd, and the machine is wiped. It cannot be undone from its leave, or its wipe, on.',
@@ -185,15 +183,7 @@ export const resetStage: Stage = actionStage('reset', {
       open: { goal: { uuid: facts.ok && /[1-9a-f]/i.test(facts.value.uuid) ? facts.value.uuid : '', ...(id ? { member: id } : {}) } },
     }
   },
-  steps: [
-    { ...transfer, applies: view => isOrderly(view) && (transfer.applies?.(view) ?? true) },
-    cordon(mayLeave),
-    drain,
-    leave,
-    reset,
-    rejoin(removalGate),
-    deleteNode,
-  ],
+  steps: [whereOrderly(transferLeadership(mayLeave)), cordon(mayLeave), drain, leave, reset, rejoin(removalGate), deleteNode],
   abandon: [
     {
       ...giveBack,

@@ -12,7 +12,10 @@ import { settled, specOf } from './view.ts'
 const MINUTE = 60_000
 const RESTART_MS = 5 * MINUTE
 
-const serviceOf = (view: View): string => specOf(view.operation).service ?? 'kubelet'
+const serviceOf = (view: View): string => {
+  const { service = 'kubelet' } = specOf(view.operation)
+  return service
+}
 const serviceNeed = (view: View) => [{ what: 'service', name: view.target.name, service: serviceOf(view) } as const]
 
 /** Talos stops it, then starts it; where who asked dies in between, it does not start it, and nobody else would. */

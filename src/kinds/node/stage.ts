@@ -1,6 +1,5 @@
 import type { GivingBack, Opening, PlannedMachine, Stage, Step } from '../../core/kind.ts'
-import { YES, wait } from '../../core/kind.ts'
-import { openTargets } from '../../core/ledger.ts'
+import { YES } from '../../core/kind.ts'
 import { giveBack } from '../../core/machine-steps/coming-back.ts'
 import { etcdNeed } from '../../core/machine-steps/etcd.ts'
 import { candidateOf, drainGoal, isControlPlane, machineOf } from '../../core/machine-steps/target.ts'
@@ -37,10 +36,7 @@ export const actionStage = (action: Action, part: Part): Stage => ({
     const machines = meant(operation, world)
     return machines.length === 1 ? machines.map(candidateOf) : []
   },
-  turn: view => {
-    if (openTargets(view.operation.status).length > 0) return wait('another machine is open')
-    return part.takesAway && !isControlPlane(view) ? workerTurn(view) : YES
-  },
+  turn: view => (part.takesAway && !isControlPlane(view) ? workerTurn(view) : YES),
   openNeeds: view => [...etcdNeed(view), ...(part.openNeeds?.(view) ?? [])],
   open: view => {
     const facts = machineFacts(view.world, view.target.name)

@@ -3,7 +3,7 @@ import { durationMs } from '../../api/duration.ts'
 import type { TalosMachine } from '../../api/talos-machine.ts'
 import type { TalosOperation } from '../../api/talos-operation.ts'
 import type { EtcdGateVerdict } from '../../core/etcd-gate.ts'
-import type { Verdict } from '../../core/kind.ts'
+import type { Step, Verdict } from '../../core/kind.ts'
 import { YES, blockOf, wait } from '../../core/kind.ts'
 import { ms } from '../../core/ledger.ts'
 import { asGuard, etcdViews, gate } from '../../core/machine-steps/etcd.ts'
@@ -38,6 +38,9 @@ export const settled = ({ operation, world }: View): EtcdGateVerdict =>
 
 /** It ran and its etcd answered when it was opened, so that what it holds can be taken from it in good order. */
 export const isOrderly = ({ target }: Pick<View, 'target'>): boolean => chosen(target, 'way') !== 'as it is'
+
+/** A step that only one takes which is set aside in good order. */
+export const whereOrderly = (step: Step): Step => ({ ...step, applies: view => isOrderly(view) && (step.applies?.(view) ?? true) })
 
 export const wayOf = (view: View): 'orderly' | 'as it is' => {
   const facts = machineOf(view)
