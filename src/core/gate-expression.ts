@@ -61,8 +61,8 @@ const parsed = (text: string): Expression | string => {
 
 /** `line 1, column 8`, counted from one, as editors do. */
 const place = (text: string, offset = 0): string => {
-  const lines = text.slice(0, offset).split('\n')
-  return `line ${lines.length}, column ${(lines.at(-1)?.length ?? 0) + 1}`
+  const before = text.slice(0, offset)
+  return `line ${before.split('\n').length}, column ${before.length - before.lastIndexOf('\n')}`
 }
 
 type Problem = { readonly id: bigint; readonly what: string }
@@ -160,8 +160,8 @@ const evaluated = (expr: Expression, bindings: Bindings): unknown => {
 
 const bindingsFor = (object: unknown): Bindings => {
   const whole = asCel(object)
-  const status = whole instanceof Map ? (whole.get('status') as Cel | undefined) : undefined
-  return { object: whole, self: whole, ...(status === undefined ? {} : { status }) }
+  const { status } = Object(object) as { readonly status?: unknown }
+  return { object: whole, self: whole, ...(status === undefined ? {} : { status: asCel(status) }) }
 }
 
 /** As the API server itself sees JSON: whole numbers are int, others double. */
@@ -179,9 +179,9 @@ const LONGEST_VALUE = 60
 /** The fields of the object that the expression reads, with what is in them: `WARN`, or `health WARN, phase Ready` where there are several. */
 const lookedAt = (expr: Expression, bindings: Bindings): string => {
   const texts = new Map<string, string>()
-  for (const field of fieldsIn(expr)) {
+  for (const { field, path } of fieldsIn(expr)) {
     const text = scalarText(evaluated(field, bindings))
-    if (text !== undefined) texts.set(pathOf(field).replace(/^(object|self)\./, ''), text)
+    if (text !== undefined) texts.set(path.replace(/^(object|self)\./, ''), text)
   }
   const entries = [...texts].slice(0, MOST_VALUES)
   const [only] = entries
@@ -189,12 +189,14 @@ const lookedAt = (expr: Expression, bindings: Bindings): string => {
 }
 
 /** The longest ways into the object, not those of single items of a list. */
-const fieldsIn = (expr: Expression | undefined): readonly Expression[] => {
+const fieldsIn = (expr: Expression | undefined): readonly { readonly field: Expression; readonly path: string }[] => {
   if (!expr) return []
   const { exprKind } = expr
   switch (exprKind.case) {
-    case 'selectExpr':
-      return isPath(expr) && !exprKind.value.testOnly ? [expr] : fieldsIn(exprKind.value.operand)
+    case 'selectExpr': {
+      const path = exprKind.value.testOnly ? undefined : pathOf(expr)
+      return path === undefined ? fieldsIn(exprKind.value.operand) : [{ field: expr, path }]
+    }
     case 'callExpr':
       return [exprKind.value.target, ...exprKind.value.args].flatMap(fieldsIn)
     case 'comprehensionExpr':
@@ -204,15 +206,13 @@ const fieldsIn = (expr: Expression | undefined): readonly Expression[] => {
   }
 }
 
-const isPath = ({ exprKind }: Expression): boolean =>
-  exprKind.case === 'identExpr'
-    ? VARIABLES.some(name => name === exprKind.value.name)
-    : exprKind.case === 'selectExpr' && exprKind.value.operand !== undefined && isPath(exprKind.value.operand)
-
-const pathOf = ({ exprKind }: Expression): string => {
-  if (exprKind.case === 'identExpr') return exprKind.value.name
-  if (exprKind.case !== 'selectExpr' || !exprKind.value.operand) return ''
-  return `${pathOf(exprKind.value.operand)}.${exprKind.value.field}`
+/** `status.ceph.health`; undefined where it is no way into the object. */
+const pathOf = ({ exprKind }: Expression): string | undefined => {
+  if (exprKind.case === 'identExpr') return VARIABLES.find(name => name === exprKind.value.name)
+  if (exprKind.case !== 'selectExpr') return undefined
+  const { operand, field } = exprKind.value
+  const parent = operand && pathOf(operand)
+  return parent && `${parent}.${field}`
 }
 
 const scalarText = (value: unknown): string | undefined => {

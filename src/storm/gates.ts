@@ -15,10 +15,14 @@ type Storage = {
   readonly osds?: readonly { readonly up: boolean; readonly weight: number; readonly pools: readonly string[] }[]
   readonly used?: number
   readonly ratio?: number
+  /** In words; none where there is nothing to say. */
+  readonly story?: string | null
 }
 
 const STORAGE = { apiVersion: 'ceph.rook.io/v1', kind: 'CephCluster', namespace: 'rook-ceph', name: 'main' } as const
 export const STORAGE_SHELF = 'cephclusters.ceph.rook.io'
+/** Talos writes it, and it has no status. */
+const INVENTORY = { apiVersion: 'v1', kind: 'ConfigMap', namespace: 'kube-system', name: 'talos-bootstrap-manifests-inventory' }
 const NODE = { apiVersion: 'v1', kind: 'Node', name: 'cp-1' }
 const statusOf = (object: KubeObject): Storage => (object['status'] ?? {}) as Storage
 
@@ -57,6 +61,9 @@ const HOPELESS: Readonly<Record<string, Known>> = {
     objectRef: STORAGE,
   },
   'no-status': { expr: 'status.phase == "Ready"', objectRef: { apiVersion: 'v1', kind: 'Namespace', name: 'kube-system' } },
+  'no-status-at-all': { expr: 'has(object.status) && status.phase == "Ready"', objectRef: INVENTORY },
+  'long-story': { expr: 'status.story == "short"', objectRef: STORAGE },
+  never: { expr: 'false', objectRef: STORAGE },
 }
 
 /** Nobody can answer yes or no: refused before the start, or given up where it is only a field that is missing, which may come. */
@@ -89,6 +96,7 @@ const MISTAKEN: readonly Known[] = [
     'object.metadata.nothing',
     '" "',
     'status.osds.all(o, o.pools[7] == "x")',
+    'status.osds.all(o, "ab".all(p, p == o))',
     'status.osds.all(o, object.status.nothing.filter(p, p.up)[0].pools.all(q, q == o))',
   ].map(expr => ({ expr, objectRef: STORAGE })),
   { expr: 'true', objectRef: { ...STORAGE, kind: 'Nothing' } },
@@ -131,6 +139,7 @@ const WELL: Storage = {
   osds: [0, 1].map(() => ({ up: true, weight: 1, pools: ['main', 'other'] })),
   used: 40,
   ratio: 0.5,
+  story: 'all is as well as it can be, '.repeat(5),
 }
 
 /** The storage system is there from now on, and well. */
@@ -156,6 +165,7 @@ export const TROUBLES = {
   'is in error': { ...WELL, ceph: { health: 'HEALTH_ERR' } },
   'is full': { ...WELL, used: 99, ratio: 0.99 },
   'says nothing': undefined,
+  'says empty words': { ...WELL, ceph: { health: '' }, story: null },
 } as const
 
 /** What the storage system says of itself from now on; all is well where nothing is told. */
