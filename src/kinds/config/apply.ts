@@ -1,3 +1,4 @@
+import type { Target } from '../../api/talos-operation.ts'
 import type { Answer, GivingBack, LongOutcome, Step, Verdict } from '../../core/kind.ts'
 import { YES, no, unknown, wait } from '../../core/kind.ts'
 import { iso, ms, receiptOf } from '../../core/ledger.ts'
@@ -11,7 +12,7 @@ import { configurationFacts, displayName, nodeFacts } from '../../core/world.ts'
 import { type ApplyMode, pendingText } from '../../ports/configuration.ts'
 import type { Result } from '../../ports/fault.ts'
 import { saidByMachine } from './patches.ts'
-import { configNeeds, heldNow, isRepeatable, recorded, runsNow, short, wishFor } from './view.ts'
+import { configNeeds, heldNow, recorded, runsNow, short, wishFor } from './view.ts'
 
 /** A configuration is written; and before and after, that nobody else writes it. */
 
@@ -30,9 +31,10 @@ export const isBeforeWriting = ({ target }: Pick<View, 'target'>): boolean => ta
  */
 export const mayPatchAnew = (view: View): boolean => {
   if (isBeforeWriting(view)) return true
-  return FIRST_WRITES.includes(view.target.step ?? '') && isRepeatable(view.operation, view.world, view.target.name)
+  const wish = wishFor(view.operation, view.world, view.target.name)
+  return FIRST_WRITES.includes(view.target.step) && wish.is === 'made' && wish.isRepeatable()
 }
-const FIRST_WRITES: readonly string[] = ['apply', 'stage', 'try']
+const FIRST_WRITES: readonly Target['step'][] = ['apply', 'stage', 'try']
 
 /** The machine has neither the configuration that was read nor the one that was made of it. */
 const changedByOthers = (view: View): Extract<Answer, { is: 'failed' }> => {

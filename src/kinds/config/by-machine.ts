@@ -37,7 +37,8 @@ export const sameHostname = (known: readonly Known[], changes: readonly Change[]
   })
 }
 
-const record = (value: unknown): Readonly<Record<string, unknown>> => (typeof value === 'object' && value !== null ? { ...value } : {})
+/** Empty for nothing. */
+const record = (value: unknown): Readonly<Record<string, unknown>> => Object(value) as Readonly<Record<string, unknown>>
 const list = (value: unknown): readonly unknown[] => (Array.isArray(value) ? value : [])
 
 const addressesIn = (documents: readonly ConfigDocument[]): readonly string[] => {

@@ -161,15 +161,10 @@ const patchRefusals = (operation: TalosOperation, world: World, mine: readonly K
     return patches.missing.map(({ message, fault }) =>
       refuse(fault?.kind === 'forbidden' ? 'PermissionDenied' : 'PatchMissing', sentence(message)),
     )
-  const [oldest] = mine.map(k => k.facts.version).toSorted((a, b) => versionOrderOf(a, b))
-  if (oldest === undefined) return []
-  const { faults, warnings } = checkPatches(patches.texts, oldest)
+  const talos = versionSpan(mine.map(k => k.facts.version))
+  if (!talos) return []
+  const { faults, warnings } = checkPatches(patches.texts, talos.lowest)
   return [...faults, ...warnings.filter(isTrap)].map(ofNote)
-}
-
-const versionOrderOf = (a: string, b: string): number => {
-  const [left, right] = [parseVersion(a), parseVersion(b)]
-  return left && right ? compareVersions(left, right) : 0
 }
 
 type Wished = Known & { readonly wish: Wish }

@@ -6,16 +6,15 @@ export type Objection = { readonly name: string; readonly machine: string; reado
 
 /** The same of several machines is told once. */
 export const grouped = (objections: readonly Objection[]): readonly Refusal[] => {
-  const groups = new Map<string, Objection[]>()
+  const groups = new Map<string, readonly [Objection, ...Objection[]]>()
   for (const one of objections) {
     const key = `${one.rule} ${one.what.replaceAll(addressIn, '')}`
-    groups.set(key, [...(groups.get(key) ?? []), one])
+    const group = groups.get(key)
+    groups.set(key, group ? [...group, one] : [one])
   }
-  return [...groups.values()].flatMap(group => {
-    const [first, ...others] = group
-    if (!first) return []
+  return [...groups.values()].map(([first, ...others]) => {
     const more = others.length > 0 ? ` The same holds for ${others.map(o => o.name).join(', ')}.` : ''
-    return [refuse(first.rule, `${first.name} ${sentence(first.what)}${more}`, first.machine)]
+    return refuse(first.rule, `${first.name} ${sentence(first.what)}${more}`, first.machine)
   })
 }
 const addressIn = /\b\d+\.\d+\.\d+\.\d+(:\d+)?/g

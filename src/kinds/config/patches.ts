@@ -27,7 +27,10 @@ export const textNeeds = (operation: TalosOperation): readonly Need[] =>
 /** Why a patch cannot be had. `fault` where the object itself could not be read. */
 export type Missing = { readonly message: string; readonly fault?: Fault }
 
-export type Patches =
+export type Patches = {
+  /** The texts of those that a Secret holds. */
+  readonly secrets: readonly string[]
+} & (
   | {
       readonly ok: true
       readonly texts: readonly PatchText[]
@@ -37,11 +40,13 @@ export type Patches =
        */
       readonly pins: Readonly<Record<string, string>>
     }
-  | { readonly ok: false; readonly missing: readonly Missing[] }
+  | { readonly ok: false; readonly missing: readonly [Missing, ...Missing[]] }
+)
 
 export const patchesOf = (operation: TalosOperation, world: World): Patches => {
   const texts: PatchText[] = []
   const pins: Record<string, string> = {}
+  const secrets: string[] = []
   const missing: Missing[] = []
   for (const [index, source] of specOf(operation).patches.entries()) {
     const name = `patch ${index + 1}`
@@ -56,22 +61,18 @@ export const patchesOf = (operation: TalosOperation, world: World): Patches => {
         missing.push({ message: `${name}: ${where} has no key ${ref.key}${keysText(Object.keys(found.value.data))}` })
       else {
         texts.push({ name: `${name} (${where}, key ${ref.key})`, text })
+        if (ref.kind === 'Secret') secrets.push(text)
         pins[`${ref.kind}/${ref.name}/${ref.key}`] = sha256(`${found.value.uid}\n${text}`)
       }
     } else missing.push({ message: `${name}: it names neither a text nor a Secret nor a ConfigMap` })
   }
-  return missing.length > 0 ? { ok: false, missing } : { ok: true, texts, pins }
+  const [first, ...others] = missing
+  return first ? { ok: false, missing: [first, ...others], secrets } : { ok: true, texts, pins, secrets }
 }
 
 /** What a machine says about a patched configuration. It may quote values; those of a Secret are told to nobody. */
 export const saidByMachine = (operation: TalosOperation, world: World, said: string): string =>
-  withoutValuesOf(
-    specOf(operation).patches.flatMap(({ secretKeyRef }) => {
-      const found = secretKeyRef && textsFacts(world, { kind: 'Secret', name: secretKeyRef.name })
-      return found?.ok ? (found.value.data[secretKeyRef?.key ?? ''] ?? []) : []
-    }),
-    said,
-  )
+  withoutValuesOf(patchesOf(operation, world).secrets, said)
 
 const unreadText = (name: string, where: string, fault: Fault): string =>
   fault.kind === 'notFound' ? `${name}: there is no ${where}` : `${name}: ${where} cannot be read: ${fault.message}`

@@ -16,7 +16,7 @@ import type { Need, View, World } from '../../core/world.ts'
 import { displayName, dryRunFacts, isKnown, machineFacts } from '../../core/world.ts'
 import { pendingText } from '../../ports/configuration.ts'
 import { apply, compare, keep, mayPatchAnew, stage, trialOver, tryOut } from './apply.ts'
-import { patchesOf, saidByMachine } from './patches.ts'
+import { saidByMachine } from './patches.ts'
 import { aside, back } from './reboot.ts'
 import type { ConfigSpec } from './spec.ts'
 import { specOf } from './spec.ts'
@@ -80,11 +80,9 @@ const turn = (view: View): Turn => {
 }
 
 /** What the patches were when the checks passed; another text under the same name is somebody else's change. */
-const otherPatches = ({ operation, world }: View): string | undefined => {
-  const patches = patchesOf(operation, world)
+const otherPatches = (operation: TalosOperation, pins: Readonly<Record<string, string>>): string | undefined => {
   const pinned = operation.status.preflight?.pins ?? {}
-  if (!patches.ok) return undefined
-  const [changed] = Object.keys(patches.pins).filter(name => pinned[name] !== undefined && pinned[name] !== patches.pins[name])
+  const [changed] = Object.keys(pins).filter(name => pinned[name] !== undefined && pinned[name] !== pins[name])
   return (
     changed &&
     `${changed} holds another patch than when this operation began. Put the one from before back and resume; or cancel, and start another operation.`
@@ -99,10 +97,9 @@ const open = (view: View): Opening => {
   const wish = wishFor(operation, world, target.name)
   switch (wish.is) {
     case 'missing': {
-      const [first] = wish.missing
-      const message = first?.message ?? 'a patch is missing'
-      if (first?.fault?.kind === 'forbidden') return { fail: { reason: 'PermissionDenied', message: `${message}.` } }
-      return first?.fault && first.fault.kind !== 'notFound'
+      const [{ message, fault }] = wish.missing
+      if (fault?.kind === 'forbidden') return { fail: { reason: 'PermissionDenied', message: `${message}.` } }
+      return fault && fault.kind !== 'notFound'
         ? { wait: message, reason: 'MachineUnreachable' }
         : { fail: { reason: 'ConfigChangedByOthers', message: `${message}. It was there when this operation began.` } }
     }
@@ -113,7 +110,7 @@ const open = (view: View): Opening => {
       return { fail: { reason: 'ConfigRejected', message } }
     }
     case 'made': {
-      const other = otherPatches(view)
+      const other = otherPatches(operation, wish.pins)
       if (other !== undefined) return { fail: { reason: 'ConfigChangedByOthers', message: other } }
       if (isNothing(operation, wish)) return { skip: NOTHING }
       if (found.facts.stage !== 'running') return { wait: `it is ${found.facts.stage}`, reason: 'MachineNotReady' }
@@ -200,8 +197,8 @@ const rollout = (mode: Mode, summary: string, steps: readonly Step[]): Stage => 
   steps: [compare, ...steps],
   abandon: mode === 'try' ? [trialOver, giveBack] : [giveBack],
   preview,
-  outcome: ({ goal }) => {
-    const [read, computed] = [goal?.['read'] ?? '', goal?.['computed'] ?? '']
+  outcome: target => {
+    const { read, computed } = recorded({ target })
     return read === computed ? `rebooted into configuration ${short(read)}` : `configuration ${short(read)} -> ${short(computed)}`
   },
 })

@@ -35,9 +35,13 @@ export type Wish =
       /** Another configuration is staged there, or on trial. */
       readonly pending: MachineConfiguration['pending']
       readonly warnings: readonly PatchNote[]
+      /** As `Patches` has them. */
+      readonly pins: Readonly<Record<string, string>>
+      /** The patches once more would change nothing more in it. */
+      readonly isRepeatable: () => boolean
     }
   | { readonly is: 'wrong'; readonly faults: readonly PatchNote[] }
-  | { readonly is: 'missing'; readonly missing: readonly Missing[] }
+  | { readonly is: 'missing'; readonly missing: readonly [Missing, ...Missing[]] }
   | { readonly is: 'unread'; readonly fault: Fault }
 
 export const wishFor = (operation: TalosOperation, world: World, name: string): Wish => {
@@ -48,15 +52,12 @@ export const wishFor = (operation: TalosOperation, world: World, name: string): 
   const from = patchedText(operation, configuration.value)
   const made = patched(from, patches.texts, facts.value.version)
   if (!made.ok) return { is: 'wrong', faults: made.faults }
-  return { is: 'made', from, to: made.changed ? made.text : from, pending: configuration.value.pending, warnings: made.warnings }
-}
-
-/** The patches once more would change nothing more in what they make of the configuration that is there. */
-export const isRepeatable = (operation: TalosOperation, world: World, name: string): boolean => {
-  const [facts, patches, wish] = [machineFacts(world, name), patchesOf(operation, world), wishFor(operation, world, name)]
-  if (!facts.ok || !patches.ok || wish.is !== 'made') return false
-  const twice = patched(wish.to, patches.texts, facts.value.version)
-  return twice.ok && !twice.changed
+  const to = made.changed ? made.text : from
+  const isRepeatable = (): boolean => {
+    const twice = patched(to, patches.texts, facts.value.version)
+    return twice.ok && !twice.changed
+  }
+  return { is: 'made', from, to, pending: configuration.value.pending, warnings: made.warnings, pins: patches.pins, isRepeatable }
 }
 
 /** Nothing is left to do on a machine. One that only waits for its reboot is still given that. */
@@ -87,21 +88,16 @@ export const recorded = (view: Pick<View, 'target'>): { readonly read: string; r
 export type Held = 'read' | 'computed' | 'other' | Fault
 
 /** Which configuration the machine has now, where this mode writes one: proof of what was done, and of what others did. */
-export const heldNow = (view: View): Held => {
-  const configuration = configurationFacts(view.world, view.target.name)
-  if (!configuration.ok) return configuration.fault
-  return heldIn(view, patchedText(view.operation, configuration.value))
-}
+export const heldNow = (view: View): Held => heldIn(view, configuration => patchedText(view.operation, configuration))
 
 /** The same of the one that runs. */
-export const runsNow = (view: View): Held => {
-  const configuration = configurationFacts(view.world, view.target.name)
-  return configuration.ok ? heldIn(view, configuration.value.running) : configuration.fault
-}
+export const runsNow = (view: View): Held => heldIn(view, ({ running }) => running)
 
-const heldIn = (view: View, text: string): 'read' | 'computed' | 'other' => {
+const heldIn = (view: View, textOf: (configuration: MachineConfiguration) => string): Held => {
+  const configuration = configurationFacts(view.world, view.target.name)
+  if (!configuration.ok) return configuration.fault
   const { read, computed } = recorded(view)
-  const hash = sha256(text)
+  const hash = sha256(textOf(configuration.value))
   return hash === computed ? 'computed' : hash === read ? 'read' : 'other'
 }
 
