@@ -23,9 +23,11 @@ export const FAMILIES = [
   'gitops',
   'access',
   'configuration',
+  'programs',
   'gates',
   'status',
   'etcd-says',
+  'machine-says',
   'answers',
 ] as const
 export type Family = (typeof FAMILIES)[number]

@@ -3,7 +3,7 @@ import type { Connections } from '../ports/connections.ts'
 import type { Result } from '../ports/fault.ts'
 import { failed, ok } from '../ports/fault.ts'
 import type { Home } from '../ports/home.ts'
-import type { EtcdView, Talos } from '../ports/talos.ts'
+import type { ClusterMember, EtcdView, MachineFacts, Talos } from '../ports/talos.ts'
 import type { Ports } from '../world/ports/open.ts'
 
 /** What stands between all processes and the world, beyond the faults of single calls. */
@@ -20,6 +20,10 @@ export type Weather = {
   readonly mute: Set<string>
   /** What the etcd at an address says instead of what is so, and since when. */
   readonly etcdSays: Map<string, { readonly since: number; readonly edit: (view: EtcdView) => EtcdView }>
+  /** What the machine at an address says of itself instead of what is so. */
+  readonly machineSays: Map<string, (facts: MachineFacts) => MachineFacts>
+  /** What all machines say of each other instead of what is so. */
+  membersSay: ((members: readonly ClusterMember[]) => readonly ClusterMember[]) | undefined
   /** Each ends a watch of a machine, as one ends whose credential was replaced. */
   readonly machineWatches: Set<() => void>
   /** Called when something above changed. */
@@ -33,6 +37,8 @@ export const createWeather = (): Weather => ({
   clockRate: new Map(),
   mute: new Set(),
   etcdSays: new Map(),
+  machineSays: new Map(),
+  membersSay: undefined,
   machineWatches: new Set(),
   changed: new Set(),
 })
@@ -105,7 +111,7 @@ const cached = (home: Home, weather: Weather, isAlive: () => boolean): Home => {
   }
 }
 
-/** A machine whose installer goes silent: the stream stays open until its caller ends it. One whose etcd says what is not so. */
+/** A machine whose installer goes silent: the stream stays open until its caller ends it. One that says of itself, of its etcd or of others what is not so. */
 const odd = (connections: Connections, weather: Weather): Connections => {
   const wrapped = new WeakMap<Talos, Talos>()
   const wrap = (talos: Talos): Talos => {
@@ -113,6 +119,15 @@ const odd = (connections: Connections, weather: Weather): Connections => {
     if (known) return known
     const own: Talos = {
       ...talos,
+      machine: async address => {
+        const facts = await talos.machine(address)
+        const said = weather.machineSays.get(address)
+        return facts.ok && said ? ok(said(facts.value)) : facts
+      },
+      members: async address => {
+        const members = await talos.members(address)
+        return members.ok && weather.membersSay ? ok(weather.membersSay(members.value)) : members
+      },
       etcd: async address => {
         const view = await talos.etcd(address)
         const said = weather.etcdSays.get(address)

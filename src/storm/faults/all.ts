@@ -7,7 +7,9 @@ import { etcdSays } from './etcd-says.ts'
 import { gates } from './gates.ts'
 import { apiAway, apiErrors, stale, watch } from './kubernetes.ts'
 import { address, dead, etcd, installer, locked, reboot, slow } from './machines.ts'
+import { machineSays } from './machine-says.ts'
 import { gitops, people } from './people.ts'
+import { programs } from './programs.ts'
 import { status } from './status.ts'
 import { clock, crash, leaders, lostReply } from './processes.ts'
 
@@ -31,8 +33,10 @@ export const troubles: Readonly<Record<Family, Trouble<Stage>>> = {
   gitops,
   access,
   configuration,
+  programs,
   gates,
   status,
   'etcd-says': etcdSays,
+  'machine-says': machineSays,
   answers,
 }

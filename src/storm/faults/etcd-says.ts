@@ -45,9 +45,11 @@ const SAYS: Readonly<Record<string, Edit>> = {
   'lags behind': status(({ raftIndex }) => ({ raftAppliedIndex: raftIndex - 50_000n })),
   'is almost full': status(({ dbSizeInUse }) => ({ dbSize: 2 ** 34, dbSizeInUse: dbSizeInUse })),
   'is full of data': status(() => ({ dbSize: 2 ** 34, dbSizeInUse: 2 ** 34 })),
+  'speaks no protocol that is known': status(() => ({ protocolVersion: 'unknown' })),
   'speaks an old protocol': status((_, index) => ({ protocolVersion: `3.${index}.0` })),
   'is starting': view => ({ ...view, service: { state: 'Preparing', healthy: false } }),
   'is not well': view => ({ ...view, service: { ...view.service, healthy: false } }),
+  'is stopping': view => ({ ...view, service: { state: 'Finished', healthy: true } }),
   'is not there': view => ({ ...view, service: { state: '', healthy: false } }),
 }
 const WHATS = Object.keys(SAYS)
