@@ -159,7 +159,7 @@ describe('a Talos step', () => {
       'v1.14.0',
       'v1.15.0',
       'untested',
-      'From Talos v1.14.0 to v1.15.0: the table does not know Talos 1.15.',
+      'From Talos v1.14.0 to v1.15.0: the table does not know Talos v1.15.0.',
     ],
   ])('%s', (_, from, to, expected, reason) => {
     const [finding] = talosStep(from, to)

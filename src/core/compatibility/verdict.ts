@@ -1,5 +1,5 @@
 import semver from 'semver'
-import { finalOf, minorOf, minorSteps, parseVersion, semverOf, type Version } from '../versions.ts'
+import { finalOf, minorOf, parseVersion, semverOf, type Version } from '../versions.ts'
 import type { CiliumMinor, CiliumValue, CompatibilityTable, Condition, FaultRow, Finding, Pair, TalosMinor, When } from './table.ts'
 import { compatibilityTable, inMinors, latestPatch, talosMinor } from './table.ts'
 
@@ -99,8 +99,8 @@ const ciliumWithKernel = (state: Combination, row: CiliumMinor | undefined, line
 /** Whether the kernel lies in a range; by its line where only that is known, undefined where not even that. */
 const kernelIn = (range: string, kernel: string | undefined, line: string | undefined): boolean | undefined => {
   // A Node's kernel carries the builder's tail (6.18.44-talos), which is no pre-release.
-  const numbers = kernel === undefined ? undefined : /^\d+\.\d+(\.\d+)?/.exec(kernel)?.[0]
-  if (numbers !== undefined) return semver.satisfies(numbers.split('.').length === 2 ? `${numbers}.0` : numbers, range)
+  const numbers = semver.coerce(kernel)
+  if (numbers) return semver.satisfies(numbers, range)
   return line === undefined ? undefined : semver.intersects(range, `${line}.x`)
 }
 
@@ -150,11 +150,14 @@ const holds = (when: When | undefined, config: Readonly<Record<string, string>> 
 
 const isTrue = (condition: Condition, config: Readonly<Record<string, string>> | undefined, values: readonly CiliumValue[]): boolean => {
   if ('unseen' in condition || config === undefined) return true
-  const value = values.find(v => v.helm === condition.value)
-  if (value === undefined) return true
-  const found = value.config.map(key => config[key]).filter(v => v !== undefined)
-  const read = (found.length === 0 ? [value.default] : found).map(v => (value.alsoTrue?.includes(v) ? 'true' : v))
-  return 'is' in condition ? read.includes(condition.is) : !read.includes(condition.isNot)
+  // One that the table does not tell how to read counts as matching, too.
+  return values
+    .filter(v => v.helm === condition.value)
+    .every(value => {
+      const found = value.config.map(key => config[key]).filter(v => v !== undefined)
+      const read = (found.length === 0 ? [value.default] : found).map(v => (value.alsoTrue?.includes(v) ? 'true' : v))
+      return 'is' in condition ? read.includes(condition.is) : !read.includes(condition.isNot)
+    })
 }
 
 const unread = (when: When | undefined, config: Readonly<Record<string, string>> | undefined): readonly string[] => {
@@ -181,7 +184,7 @@ export const talosStep = (from: string, to: string, table: CompatibilityTable = 
         id: 'talos-step',
         verdict: 'untested',
         pair,
-        reason: `From Talos ${from} to ${to}: the table does not know Talos ${b === undefined ? to : minorOf(b)}.`,
+        reason: `From Talos ${from} to ${to}: the table does not know Talos ${to}.`,
         sources: [],
       },
     ]
@@ -193,7 +196,8 @@ export const talosStep = (from: string, to: string, table: CompatibilityTable = 
     return finding('known-bad', `Talos ${from} is too old to be upgraded to ${to}, which takes v${row.hosts.from} and newer.${way}`)
   if (!semver.lt(finalOf(a), row.hosts.below))
     return finding('known-bad', `Talos ${from} is too new to be brought to ${to}, which takes versions below v${row.hosts.below}.`)
-  if (Math.abs(minorSteps(a, b) ?? 0) > 1)
+  // What the target takes is of its own major.
+  if (Math.abs(b.minor - a.minor) > 1)
     return finding('untested', `From Talos ${from} to ${to} a minor is skipped; only adjacent minors are tested.${way}`)
   return finding('supported', `Talos ${row.minor} takes versions from v${row.hosts.from} on.`)
 }
