@@ -28,6 +28,7 @@ export const FAMILIES = [
   'status',
   'etcd-says',
   'machine-says',
+  'objects',
   'answers',
 ] as const
 export type Family = (typeof FAMILIES)[number]

@@ -8,6 +8,7 @@ import { gates } from './gates.ts'
 import { apiAway, apiErrors, stale, watch } from './kubernetes.ts'
 import { address, dead, etcd, installer, locked, reboot, slow } from './machines.ts'
 import { machineSays } from './machine-says.ts'
+import { objects } from './objects.ts'
 import { gitops, people } from './people.ts'
 import { programs } from './programs.ts'
 import { status } from './status.ts'
@@ -38,5 +39,6 @@ export const troubles: Readonly<Record<Family, Trouble<Stage>>> = {
   status,
   'etcd-says': etcdSays,
   'machine-says': machineSays,
+  objects,
   answers,
 }
