@@ -4,7 +4,7 @@ import { createRandom } from '../world/random.ts'
 import { drawSetting } from './setting.ts'
 import { troubles } from './faults/all.ts'
 import { drawOperation, stormKinds } from './operations.ts'
-import type { Considered, Family, Plan, Prospect, Shape } from './plan.ts'
+import type { Considered, Family, Plan, Prospect, Shape, Strike } from './plan.ts'
 import { FAMILIES, machinesOf } from './plan.ts'
 
 export type Wish = {
@@ -45,11 +45,15 @@ const drawWorkloads = (random: Random, workers: number): readonly Workload[] => 
   return all.filter(() => random.chance(0.6))
 }
 
+/** More than are pulled to at once only where no machine is taken away, which takes long. */
+const drawWorkers = (random: Random, kind: string, controlPlanes: number): number =>
+  kind === 'kubernetes' && random.chance(0.02) ? random.between(6, 8) : random.between(controlPlanes === 1 ? 0 : 1, 3)
+
 const drawShape = (random: Random, wish: Wish, journey: Journey): Shape => {
-  // Below 1.13 Talos itself refuses an upgrade of one of two.
-  const sizes = journey.talos < 'v1.13' ? [1, 3, 3, 3, 3, 3, 4, 5] : [1, 2, 3, 3, 3, 3, 4, 5]
+  // Below 1.13 Talos itself refuses an upgrade of one of two, and so there are few that try.
+  const sizes = journey.talos < 'v1.13' ? [1, 1, 2, 3, 3, 3, 3, 3, 3, 3, 4, 5] : [1, 2, 3, 3, 3, 3, 4, 5]
   const controlPlanes = wish.controlPlanes ?? random.pick(sizes)
-  const workers = wish.workers ?? random.between(controlPlanes === 1 ? 0 : 1, 3)
+  const workers = wish.workers ?? drawWorkers(random, wish.kind, controlPlanes)
   const bare = {
     controlPlanes,
     workers,
@@ -66,6 +70,16 @@ const drawShape = (random: Random, wish: Wish, journey: Journey): Shape => {
 /** They come in so many sorts that few of each do not show much. */
 const MANY: readonly Family[] = ['people', 'answers']
 
+/** What matters to one kind more than to others. */
+const OWN: Readonly<Record<string, Family>> = { talos: 'installer', kubernetes: 'programs', node: 'etcd' }
+
+/** What matters to one kind alone. */
+const ONLY: Partial<Record<Family, string>> = { configuration: 'config', programs: 'kubernetes' }
+
+/** Some trouble is there before anybody has looked. */
+const early = (random: Random, strike: Strike): Strike =>
+  'at' in strike.when && random.chance(0.1) ? { ...strike, when: { at: 0 } } : strike
+
 /** Half of all people look at several ways before they take one, or while it is taken. */
 const drawConsidered = ({ random, shape, kind, horizonMs }: Prospect, to: string): readonly Considered[] =>
   Array.from({ length: random.chance(0.5) ? random.between(1, 5) : 0 }, () => ({
@@ -76,8 +90,7 @@ const drawConsidered = ({ random, shape, kind, horizonMs }: Prospect, to: string
 /** A run, drawn wholly from its seed. The numbers come from a generator apart from the world's. */
 export const drawPlan = (wish: Wish): Plan => {
   const random = createRandom(wish.seed + 7 * 2 ** 32)
-  // What happens to configurations matters to those alone who write them.
-  const families = wish.families ?? FAMILIES.filter(family => family !== 'configuration' || wish.kind === 'config')
+  const families = wish.families ?? FAMILIES.filter(family => (ONLY[family] ?? wish.kind) === wish.kind)
   const journey: Journey = wish.kind === 'config' && random.chance(0.08) ? TOMORROW : random.pick(JOURNEYS)
   const shape = drawShape(random, wish, journey)
   const spec = drawOperation(random, wish.kind, shape, journey.to)
@@ -87,11 +100,13 @@ export const drawPlan = (wish: Wish): Plan => {
   const prospect: Prospect = { random, shape, kind: wish.kind, horizonMs, calls: 20 + 25 * (isWhole ? machines : 2) }
   // A few families in each run, so that one trouble does not hide what another would show.
   const some = families.length <= 3 ? families : Array.from({ length: random.between(1, 4) }, () => random.pick(families))
-  const chosen = families.includes('answers') && families.length > 3 && random.chance(0.25) ? [...some, 'answers' as const] : some
+  const own = OWN[wish.kind]
+  const besides = [...(random.chance(0.25) ? ['answers' as const] : []), ...(own && random.chance(0.25) ? [own] : [])]
+  const chosen = families.length > 3 ? [...some, ...besides.filter(family => families.includes(family))] : some
   const strikes = chosen.flatMap(family =>
     family === 'gitops'
       ? [troubles[family].draw(prospect)]
-      : Array.from({ length: random.between(1, MANY.includes(family) ? 8 : 4) }, () => troubles[family].draw(prospect)),
+      : Array.from({ length: random.between(1, MANY.includes(family) ? 8 : 4) }, () => early(random, troubles[family].draw(prospect))),
   )
   return {
     seed: wish.seed,

@@ -1,7 +1,7 @@
 import { patchConfig } from '../core/config-patch/patch-config.ts'
 import type { DeprecatedApi } from '../ports/control-plane.ts'
 import type { World, WorldOptions } from '../world/cluster.ts'
-import { setConfig } from '../world/configuration.ts'
+import { setConfig, stageConfig, tryConfig } from '../world/configuration.ts'
 import { RESOURCE } from '../world/objects.ts'
 import type { Random } from '../world/random.ts'
 
@@ -20,7 +20,7 @@ export type Oddities = {
   /** Members of etcd go by other names than their machines. */
   readonly memberNames?: boolean
   /** Machines call themselves by numbers, letters and both. */
-  readonly hosts?: boolean
+  readonly hosts?: boolean | 'alike'
   /** All machines boot by Secure Boot. */
   readonly secureBoot?: boolean
   /** Of an installer that no factory made: extensions without a schematic, or a schematic that is none. */
@@ -42,6 +42,10 @@ export type Oddities = {
   readonly alarm?: boolean
   /** A pod that has ended, and still stands on a machine. */
   readonly ended?: boolean
+  /** A configuration that waits on one machine, for its next boot or for its end. */
+  readonly pending?: { readonly machine: number; readonly as: 'staged' | 'trial' }
+  /** The operation is there before anybody has seen a machine. */
+  readonly early?: boolean
 }
 
 const DIGEST = `sha256:${'e'.repeat(64)}`
@@ -69,6 +73,7 @@ const written = (random: Random, { kubernetes }: Clash): NonNullable<Oddities['w
     'cluster: {proxy: {image: "registry.k8s.io/kube-proxy:latest"}}\n',
     'cluster: {proxy: {image: "registry.k8s.io/kube-proxy"}}\n',
     'cluster: {proxy: {disabled: true}}\n',
+    `cluster: {scheduler: {image: "registry.k8s.io/kube-scheduler:${kubernetes}-rc.1"}}\n`,
     // Nothing that matters, in another way of writing.
     '---\nmachine: {nodeLabels: {rack: "7"}}\n',
     'apiVersion: v1alpha1\nkind: ExtensionServiceConfig\nname: own\nenvironment: [A=1]\n',
@@ -86,7 +91,7 @@ export const drawOddities = (random: Random, clash: Clash): Oddities => {
       () => ({ vip: true }),
       () => ({ vendorTail: random.pick(['+acme.2', '-acme.2', '.acme']) }),
       () => ({ memberNames: true }),
-      () => ({ hosts: true }),
+      () => ({ hosts: random.pick([true, 'alike'] as const) }),
       () => ({ secureBoot: true }),
       () => ({ own: random.pick(['extensions', 'schematic']) }),
       () => (machines > 1 ? { namesake: random.between(1, machines - 1) } : {}),
@@ -105,11 +110,20 @@ export const drawOddities = (random: Random, clash: Clash): Oddities => {
         crashing: `${random.pick(['kube-apiserver', 'kube-controller-manager', 'kube-scheduler', 'kubelet'])}:${next(kubernetes)}`,
       }),
       () => ({ policyGaps: true }),
+      () => ({ early: true }),
+      () => ({ pending: { machine: random.between(0, machines - 1), as: random.pick(['staged', 'trial']) } }),
       () => ({ ended: true }),
       () => ({ alarm: true }),
     ])()
   return { ...anyOf(), ...(random.chance(0.4) ? anyOf() : {}), ...(controlPlanes > 1 && random.chance(0.1) ? { vip: true } : {}) }
 }
+
+/** So long a trial lasts that somebody began a moment ago. */
+const TRIAL_MS = 600_000
+
+/** Host names of numbers, letters and both; and such as differ in the way only in which their numbers are written, or where they end. */
+const APART = ['m10', 'm2', 'm', '2', '10', 'm-a', 'm-b', 'M2']
+const ALIKE = ['n2', 'n02', 'n002', 'n2b', '2n', 'n2a', 'n', 'n02-1']
 
 const ZERO = '00000000-0000-0000-0000-000000000000'
 
@@ -133,7 +147,7 @@ export const oddWorld = (
     ...(vip ? { vip: '10.5.0.250' } : {}),
     ...(vendorTail ? { vendorTail: () => vendorTail } : {}),
     ...(memberNames ? { memberNames: (index: number) => `etcd-${index}` } : {}),
-    ...(hosts ? { hostnames: (index: number) => ['m10', 'm2', 'm', '2', '10', 'm-a', 'm-b', 'M2'][index] ?? nameOf(index) } : {}),
+    ...(hosts ? { hostnames: (index: number) => (hosts === 'alike' ? ALIKE : APART)[index] ?? nameOf(index) } : {}),
     ...(own === 'extensions' ? { extensions: ['own'] } : own === 'schematic' ? { schematic: 'own-build' } : {}),
     ...(namesake === undefined ? {} : { hostnames: (index: number) => nameOf(index === namesake ? 0 : index) }),
   }
@@ -141,10 +155,25 @@ export const oddWorld = (
 
 const INVENTORY = { namespace: 'kube-system', name: 'talos-bootstrap-manifests-inventory' }
 
+/** Of what there are many, five are named. */
+const OLD = ['once', 'gone', ...[1, 2, 3, 4, 5].map(at => `old-${at}`)]
+
+/** An object that Talos brought once, and brings no longer; known since there is an inventory. */
+export const leaveBehind = ({ store }: World, name: string, annotations: Readonly<Record<string, string>> = {}): void => {
+  const inventory = store.get(RESOURCE.configMaps, INVENTORY.namespace, INVENTORY.name)
+  if (!inventory) return
+  store.create(RESOURCE.configMaps, { apiVersion: 'v1', kind: 'ConfigMap', metadata: { name, namespace: 'kube-system', annotations } })
+  const data = { ...(inventory['data'] as object), [`kube-system_${name}__ConfigMap`]: '' }
+  store.update(RESOURCE.configMaps, { ...inventory, data })
+}
+
+/** Of a network that another one took the place of since. */
+export const TWO_NETWORKS = 'cluster: {network: {cni: {name: flannel}}}\n'
+
 /** What somebody did to it since. */
 export const setUpOddities = (
   world: World,
-  { written: wrote, leftovers, deprecated, manifest, crashing, policyGaps, ended, alarm, secureBoot }: Oddities,
+  { written: wrote, leftovers, deprecated, manifest, crashing, policyGaps, ended, alarm, secureBoot, pending }: Oddities,
 ): void => {
   const { site, store, faults } = world
   for (const machine of wrote ? world.machines.filter(m => wrote.workers || m.role === 'controlplane') : []) {
@@ -152,18 +181,16 @@ export const setUpOddities = (
     if (!patched.ok) throw new Error(`nobody could write ${wrote?.patch}: ${patched.faults[0]?.problem}`)
     setConfig(site, machine, patched.text)
   }
-  const inventory = store.get(RESOURCE.configMaps, INVENTORY.namespace, INVENTORY.name)
-  if (leftovers && inventory) {
-    const old = (name: string, annotations: Readonly<Record<string, string>> = {}): void =>
-      void store.create(RESOURCE.configMaps, {
-        apiVersion: 'v1',
-        kind: 'ConfigMap',
-        metadata: { name, namespace: 'kube-system', annotations },
-      })
-    old('once')
-    old('of-another', { 'config.k8s.io/owning-inventory': 'another' })
-    const entries = { 'kube-system_once__ConfigMap': '', 'kube-system_of-another__ConfigMap': '', 'kube-system_gone__ConfigMap': '' }
-    store.update(RESOURCE.configMaps, { ...inventory, data: { ...(inventory['data'] as object), ...entries } })
+  if (leftovers) {
+    for (const name of OLD) leaveBehind(world, name)
+    leaveBehind(world, 'of-another', { 'config.k8s.io/owning-inventory': 'another' })
+    store.remove(RESOURCE.configMaps, INVENTORY.namespace, 'gone')
+  }
+  if (pending) {
+    const machine = world.machine(pending.machine)
+    const other = machine.config.replace('wipe: false', 'wipe: true')
+    if (pending.as === 'staged') stageConfig(site, machine, other)
+    else tryConfig(site, machine, other, TRIAL_MS)
   }
   for (const { disk } of secureBoot ? world.machines : []) {
     const slot = disk.slots[disk.booted]
@@ -176,7 +203,11 @@ export const setUpOddities = (
   if (manifest === 'refused' && dns) faults.refusedManifests.set(`ConfigMap kube-system/${dns.metadata.name}`, 'data: field is immutable')
   if (manifest === 'edited' && dns) store.update(RESOURCE.configMaps, { ...dns, data: { edited: 'by hand' } })
   if (manifest === 'deleted' && dns) store.remove(RESOURCE.configMaps, 'kube-system', dns.metadata.name)
-  if (alarm) world.etcd.raiseAlarm(world.member(0).id, 'NOSPACE')
+  if (alarm) {
+    world.etcd.raiseAlarm(world.member(0).id, 'NOSPACE')
+    // Compacted since: what is free is in the files still.
+    for (const member of world.etcd.members()) member.dbSize = member.dbSizeInUse * 4
+  }
   if (ended)
     for (const [index, phase] of (['Succeeded', 'Failed'] as const).entries())
       store.create(RESOURCE.pods, {

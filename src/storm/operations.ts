@@ -24,6 +24,13 @@ const drawSelector = (random: Random): object => {
     { matchExpressions: [{ key: cluster, operator: 'NotIn', values: ['other'] }] },
     { matchExpressions: [{ key: cluster, operator: 'Exists' }] },
     { matchExpressions: [{ key: 'ichor.maesh.dev/upgrade-order', operator: 'DoesNotExist' }] },
+    // They hit nothing, each told as it was typed.
+    { matchExpressions: [{ key: cluster, operator: 'DoesNotExist' }] },
+    { matchExpressions: [{ key: 'rack', operator: 'Exists' }] },
+    { matchExpressions: [{ key: 'rack', operator: 'In', values: [random.pick(['7', '8'])] }] },
+    { matchExpressions: [{ key: cluster, operator: 'NotIn', values: ['home', ...(random.chance(0.5) ? ['other'] : [])] }] },
+    { matchExpressions: [{ key: cluster, operator: 'In', values: ['another', 'other'] }] },
+    { names: Array.from({ length: random.pick([1, 13]) }, (_, at) => `nobody-${at}`) },
   ])
 }
 
@@ -81,6 +88,7 @@ const strangeImage = (random: Random, to: string): string =>
     'registry.example.com/own/installer@sha256:1',
     `ghcr.io/siderolabs/installer@sha256:${'d'.repeat(64)}`,
     `ghcr.io/siderolabs/installer:${to}-own`,
+    `ghcr.io/siderolabs/installer:${to}-rc.1`,
     `ghcr.io/siderolabs/metal-installer:${to}`,
     `factory.talos.dev/metal-installer/${SCHEMATIC.toUpperCase()}:${to}`,
     `factory.talos.dev/metal-installer/abc:${to}`,
@@ -93,22 +101,31 @@ const strangeImage = (random: Random, to: string): string =>
 const drawTalos: Draw = (random, shape, to) => {
   const plain = { version: to, ...(random.chance(0.2) ? { rebootMode: 'powercycle' } : {}) }
   if (random.chance(0.6)) return { kind: 'talos', ...envelope(random, shape), talos: plain }
+  const version = random.chance(0.25) ? strangeVersion(random, shape) : to
   const talos = {
     ...plain,
-    ...(random.chance(0.25) ? { version: strangeVersion(random, shape) } : {}),
+    version,
     ...(random.chance(0.2) ? { schematic: random.pick([SCHEMATIC, OTHER_SCHEMATIC, OTHER_SCHEMATIC, UNKNOWN_SCHEMATIC]) } : {}),
-    ...(random.chance(0.25) ? { image: strangeImage(random, to) } : {}),
+    ...(random.chance(0.25) ? { image: strangeImage(random, version) } : {}),
     ...(random.chance(0.3) ? { snapshot: random.pick(['auto', 'auto', 'skip', 'skip', 'required']) } : {}),
   }
   return { kind: 'talos', ...envelope(random, shape), ...seldom(random), talos }
 }
+
+const drawService = (random: Random, { setting }: Shape, isOdd: boolean): string =>
+  setting?.service === true && random.chance(0.6) ? 'ext-tool' : isOdd ? random.pick(['kubelet', 'ext-tool', 'ext-nothing']) : 'kubelet'
 
 const drawNode: Draw = (random, shape) => {
   const isMember = random.chance(0.6) || shape.workers === 0
   const machine = isMember ? `cp-${random.between(1, shape.controlPlanes)}` : `wk-${random.between(1, shape.workers)}`
   const isOdd = random.chance(0.3)
   const etcdActions = isMember || isOdd ? ['etcd-defrag', ...(shape.controlPlanes > 1 || isOdd ? ['forfeit-leadership'] : [])] : []
-  const action = random.pick(['reboot', 'reboot', 'shutdown', 'restart-service', 'reset', ...etcdActions])
+  const { oddities, quota } = shape.setting ?? {}
+  // Who sees that etcd is full gives its space back.
+  const isFull = isMember && (oddities?.alarm === true || quota !== undefined)
+  const action = random.pick(
+    isFull && random.chance(0.7) ? ['etcd-defrag'] : ['reboot', 'reboot', 'shutdown', 'restart-service', 'reset', ...etcdActions],
+  )
   const accepted = shape.controlPlanes < 3 ? ['api-outage', 'no-fault-tolerance'] : ['no-fault-tolerance']
   return {
     kind: 'node',
@@ -118,7 +135,7 @@ const drawNode: Draw = (random, shape) => {
       machine: isOdd && random.chance(0.1) ? 'nobody' : machine,
       action,
       ...(action === 'reboot' && random.chance(0.4) ? { mode: random.pick(['powercycle', 'force', 'default']) } : {}),
-      ...(action === 'restart-service' ? { service: isOdd ? random.pick(['kubelet', 'ext-tool', 'ext-nothing']) : 'kubelet' } : {}),
+      ...(action === 'restart-service' ? { service: drawService(random, shape, isOdd) } : {}),
       ...(action === 'reset' && random.chance(0.8) ? { rebootAfter: random.chance(0.5), wipe: random.pick(['state', 'disk']) } : {}),
     },
   }
@@ -138,9 +155,21 @@ const drawKubernetes: Draw = (random, shape) => {
     'v2.0.0',
     TOO_LARGE,
   ]
+  // Who builds Kubernetes himself knows that nobody can read its versions.
+  const isBuilt = shape.setting?.oddities?.vendorTail !== undefined
   const version = isOdd ? random.pick([next, next, shape.kubernetes, ...others]) : next
-  const kubernetes = { version, drain: random.pick(['never', 'minor', 'always']), ...(random.chance(0.3) ? { prune: true } : {}) }
-  return { kind: 'kubernetes', ...envelope(random, shape), ...(isOdd ? seldom(random) : {}), kubernetes }
+  const kubernetes = {
+    version,
+    drain: random.pick(['never', 'minor', 'always']),
+    ...(random.chance(shape.setting?.oddities?.leftovers ? 0.8 : 0.3) ? { prune: true } : {}),
+  }
+  return {
+    kind: 'kubernetes',
+    ...envelope(random, shape),
+    ...(isOdd ? seldom(random) : {}),
+    ...(isBuilt && random.chance(0.5) ? { override: true } : {}),
+    kubernetes,
+  }
 }
 
 /** What one of the patches adds to a list, so that it shows how often it was applied. */
@@ -193,7 +222,7 @@ const drawOddPatches = (random: Random, { talos, kubernetes, setting }: Shape): 
   }
   // Of those that are wrong whatever a machine has, each is told.
   if (random.chance(0.2)) return some(4, () => ({ inline: random.pick(WRONG_PATCHES) }))
-  if (random.chance(0.2)) {
+  if (random.chance(0.35)) {
     const lists = [Object.values({ ...STRANGE_PATCHES, onBoot: PATCHES.onBoot, nothing: PATCHES.nothing }), MANNERED_PATCHES]
     return [{ inline: random.pick<string>(random.pick(lists)) }]
   }

@@ -5,7 +5,7 @@ import { ICHOR } from '../world/ports/home.ts'
 import { startService } from '../world/services.ts'
 import type { Random } from '../world/random.ts'
 import { drawGates, setUpStorage } from './gates.ts'
-import { type Oddities, drawOddities, oddWorld, setUpOddities } from './oddities.ts'
+import { type Oddities, TWO_NETWORKS, drawOddities, oddWorld, setUpOddities } from './oddities.ts'
 import type { Shape } from './plan.ts'
 import type { Story } from './story.ts'
 
@@ -85,7 +85,7 @@ export const drawSetting = (random: Random, shape: Omit<Shape, 'setting'>, to: s
       { schedule: '* * * * *', duration: '2m', timeZone: 'UTC' },
     ],
   ]
-  return {
+  const setting: Setting = {
     ...(random.chance(0.3) ? { extensions: ['iscsi-tools'] } : {}),
     ...(random.chance(0.15) ? { windows: random.pick(windows) } : {}),
     ...(random.chance(0.2)
@@ -143,6 +143,10 @@ export const drawSetting = (random: Random, shape: Omit<Shape, 'setting'>, to: s
     ...(random.chance(0.25) ? { gates: drawGates(random) } : {}),
     ...(random.chance(0.5) ? { oddities: drawOddities(random, { machines, controlPlanes, kubernetes, talos, to }) } : {}),
   }
+  // Who brought Cilium later may have left the word for the other network where it was.
+  return setting.cilium && random.chance(0.2)
+    ? { ...setting, oddities: { ...setting.oddities, written: { patch: TWO_NETWORKS, workers: false } } }
+    : setting
 }
 
 export const OWN_POD = { namespace: 'ichor-system', pod: 'ichor' }

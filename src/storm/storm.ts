@@ -91,6 +91,7 @@ export const playPlan = async (plan: Plan, options: StormOptions = {}): Promise<
     const found = world.store.list(ICHOR.machines).items
     return found.length === world.machines.length && found.every(m => m['status'] !== undefined)
   }
+  if (setting.oddities?.early) for (const { name } of plan.operations) create(stage, name)
   await story.until('the machines are known', () => known() || isOver(), 10 * MINUTE)
   stage.byHand(undefined, () => setUp(story, setting))
   // Long ago: whatever was restarted by it runs again.

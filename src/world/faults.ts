@@ -60,6 +60,8 @@ export type Faults = {
   deprecatedApis: readonly DeprecatedApi[]
   /** What is missing of the admission policies, a sentence each. */
   policyGaps: readonly string[]
+  /** Pods of the Deployment of CoreDNS, which is nobody's in the world; undefined where there is none. */
+  coreDNS: { readonly desired: number; readonly available: number } | undefined
 }
 
 const fine = (): MachineFaults => ({
@@ -96,5 +98,6 @@ export const createFaults = (): Faults => {
     crashing: new Map(),
     deprecatedApis: [],
     policyGaps: [],
+    coreDNS: undefined,
   }
 }

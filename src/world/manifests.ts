@@ -239,9 +239,9 @@ export const applyManifest = (site: Site, object: JsonObject): string | undefine
 const leftovers = (site: Site, objects: readonly JsonObject[]): readonly { readonly key: string; readonly live: KubeObject }[] => {
   const keys = Object.keys((inventoryOf(site)?.['data'] as JsonObject | undefined) ?? {})
   return keys.flatMap(key => {
-    const [namespace = '', name = ''] = key.replaceAll('__', ':').split('_')
-    const kind = key.split('_').at(-1) ?? ''
-    const live = site.store.get(SHELVES[kind] ?? '', namespace, name)
+    // The group of the core is empty, and a name may have a colon, which is written as two of them, too.
+    const [, namespace = '', name = '', kind = ''] = /^([^_]*)_(.*)_[^_]*_([^_]+)$/.exec(key) ?? []
+    const live = site.store.get(SHELVES[kind] ?? '', namespace, name.replaceAll('__', ':'))
     return live && !objects.some(object => keyOf(object) === key) ? [{ key, live }] : []
   })
 }

@@ -84,7 +84,8 @@ const RULES: Readonly<Record<string, Explains>> = {
   KubernetesSkew: ({ talos: { version }, shape }) => version !== undefined && !supports(version, shape.kubernetes),
   LastControlPlane: asked => isReset(asked) && isOnControlPlane(asked) && asked.shape.controlPlanes === 1,
   ModeUnsupported: ({ node, shape }) => node.mode === 'force' && minorSteps('v1.12.0', shape.talos) < 0,
-  NoMachines: ({ spec }) => spec.machineSelector !== undefined,
+  ConfigPending: asked => odd(asked).pending !== undefined,
+  NoMachines: asked => asked.spec.machineSelector !== undefined || odd(asked).early === true,
   NotAControlPlane: asked => !isOnControlPlane(asked),
   OnlyMember: ({ shape }) => shape.controlPlanes === 1,
   PatchAmbiguous: isPatchedBy(STRANGE_PATCHES.trap, ...DOUBTFUL),
@@ -135,7 +136,7 @@ const REASONS: Readonly<Record<string, Explains>> = {
   InstallFailed: isForcedUpon,
   ManifestSyncFailed: asked => odd(asked).manifest === 'refused',
   StaticPodTimeout: asked => odd(asked).crashing !== undefined || changesVersions(asked),
-  KubeletTimeout: asked => odd(asked).crashing !== undefined,
+  KubeletTimeout: asked => odd(asked).crashing !== undefined || odd(asked).vendorTail !== undefined,
 }
 
 /** What a window had no time for waits for the next, which may be tomorrow, and says so. */

@@ -109,19 +109,25 @@ export const locked: Trouble<Stage> = {
   },
 }
 
+const drawInstaller = drawOn(
+  'installer',
+  [
+    ...['fails', 'fails for a while', 'goes silent', 'boots the old slot', 'boots the old slot and keeps the way back'],
+    ...['is not what its name says', 'has another version than its name says', 'ends with any code'],
+    ...['finds no room for a kernel', 'finds the machine too old', 'has no room to be pulled into', 'is in no registry'],
+  ],
+  10_000,
+  400_000,
+)
+
 export const installer: Trouble<Stage> = {
   family: 'installer',
   harmless: false,
-  draw: drawOn(
-    'installer',
-    [
-      ...['fails', 'fails for a while', 'goes silent', 'boots the old slot', 'boots the old slot and keeps the way back'],
-      ...['is not what its name says', 'has another version than its name says', 'ends with any code'],
-      ...['finds no room for a kernel', 'finds the machine too old', 'has no room to be pulled into', 'is in no registry'],
-    ],
-    10_000,
-    400_000,
-  ),
+  draw: prospect => {
+    const strike = drawInstaller(prospect)
+    // Mostly it is so whenever its turn comes.
+    return prospect.random.chance(0.6) ? { ...strike, when: { at: 0 }, forMs: prospect.horizonMs } : strike
+  },
   strike: (stage, { what, machine: index, times = 1 }) => {
     const machine = stage.machine(index)
     const faults = stage.story.world.faults.of(machine)

@@ -70,15 +70,19 @@ const rolloutOf = (set: KubeObject): RolloutFacts => {
 
 type Call = <T>(name: keyof ControlPlaneCalls, target: string, changes: boolean, run: () => Result<T>) => Promise<Result<T>>
 
-/** The programs of Kubernetes, through the world's Kubernetes port. The world has no CoreDNS. */
+/** The programs of Kubernetes, through the world's Kubernetes port. CoreDNS is there as far as somebody says so. */
 export const controlPlaneCalls = (site: Site, call: Call): ControlPlaneCalls => ({
   controlPlane: () =>
     call('controlPlane', '', false, () => {
+      const { coreDNS } = site.faults
       const kubeProxy = site.store.get(RESOURCE.daemonSets, 'kube-system', 'kube-proxy')
       return ok({
         pods: site.store.list(RESOURCE.pods, 'kube-system').items.flatMap(podOf),
         servedAt: Object.fromEntries(site.store.list(RESOURCE.leases, 'kube-system').items.flatMap(servedAtOf)),
         ...(kubeProxy ? { kubeProxy: rolloutOf(kubeProxy) } : {}),
+        ...(coreDNS
+          ? { coreDNS: { ...coreDNS, image: 'registry.k8s.io/coredns:v1.14.2', updated: coreDNS.desired, isObserved: true } }
+          : {}),
       })
     }),
   deprecatedApis: () => call('deprecatedApis', '', false, () => ok(site.faults.deprecatedApis)),
