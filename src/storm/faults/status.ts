@@ -81,13 +81,13 @@ export const status: Trouble<Stage> = {
     if (!fields) throw new Error(`nobody writes ${what} into a status`)
     if (whole) write(now => ({ ...now, ...whole }))
     else writeTarget(fields)
-    // Whoever reads what became of it writes back what was there, and resumes.
+    // Whoever reads what became of it writes back what was there, where what he wrote still stands, and resumes.
     return () => {
-      const kept = (of: object): Text => Object.fromEntries(Object.keys(fields).map(key => [key, (of as Text)[key]]))
-      if (whole && 'phase' in whole)
-        write(now => (now.phase === whole['phase'] && openTargets(now).length > 0 ? { ...now, ...kept(before.status) } : now))
-      else if (whole) write(now => ({ ...now, ...kept(before.status) }))
-      else writeTarget(kept(open))
+      const pick = (of: object): Text => Object.fromEntries(Object.keys(fields).map(key => [key, (of as Text)[key]]))
+      const isStill = (of: object): boolean => JSON.stringify(pick(of)) === JSON.stringify(fields)
+      const back = <T extends object>(now: T, was: object): T => (isStill(now) ? { ...now, ...pick(was) } : now)
+      if (whole) write(now => (openTargets(now).length > 0 ? back(now, before.status) : now))
+      else write(now => ({ ...now, machines: now.machines?.map(t => (t.name === open.name ? back(t, open) : t)) }))
       if (stage.story.operation(draft.name)?.metadata.annotations[ANNOTATION.retry] === undefined)
         stage.ask(draft.name, { retry: 'by hand' })
     }
