@@ -13,14 +13,14 @@ import { displayName, machineFacts, nodeFacts, nodeOf, stateOf } from './world.t
 export const targetNeeds = (target: Pick<Target, 'name'>): readonly Need[] => [{ what: 'machine', name: target.name }, { what: 'nodes' }]
 
 /**
- * A committing step was intended, or its evidence is there although somebody else did it: the machine is half done until it is all done. One that went
- * back to a step before is tried anew.
+ * A committing step was intended, or lies behind, although somebody else did it or a try of which nothing was heard: the machine is half done until it
+ * is all done. One that went back to a step before is tried anew.
  */
 export const isCommitted = (stage: Stage, view: View): boolean => {
   const { target } = view
   const steps = stage.steps.filter(s => s.applies?.(view) ?? true)
   const at = steps.findIndex(s => s.name === target.step)
-  return steps.some((s, i) => (i <= at && s.name === target.committed) || (i < at && s.commits === true && s.milestone === true))
+  return steps.some((s, i) => (i <= at && s.name === target.committed) || (i < at && s.commits === true))
 }
 
 /** One target's next move. `prefix` tells that the operation will stop afterwards. */

@@ -13,6 +13,7 @@ import {
   CUTS,
   ON_BOOT,
   begun,
+  resume,
   status,
   settled,
   rolledOut,
@@ -227,6 +228,27 @@ describe('a controller that is not there', () => {
 })
 
 describe('a pause', () => {
+  it('after a write of which nobody heard for longer than the operation waits: never patched a second time', async () => {
+    const story = await begun({}, { mode: 'no-reboot', patches: [{ inline: APPENDS }] })
+    const machine = story.world.machine('wk-1')
+    // It takes the configuration, and is out of sight from then on.
+    const mend = story.world.calls.intercept(({ port, target, name }) =>
+      port === 'talos' && machine.addresses.includes(target) && (name === 'applyConfiguration' || applied(story, 'wk-1').length > 0)
+        ? { do: 'fail', when: 'after', fault: { kind: 'unreachable', message: 'no route to host' } }
+        : undefined,
+    )
+    await settled(story)
+    expect(status(story)).toMatchObject({ phase: 'Paused', failureReason: 'MachineUnreachable' })
+    mend()
+    await resume(story)
+    await whenOpen(story, 'wk-1', step => step === 'well')
+    story.edit('op', { spec: { paused: true } })
+    await story.until('it is paused', () => status(story).phase === 'Paused')
+    story.edit('op', { spec: { paused: false } })
+    await story.until('it is done', () => status(story).phase === 'Completed')
+    expect(times(machine.config, 'ichor.example.com')).toBe(1)
+  })
+
   it('while a machine is on trial leaves nothing there, and the machine is tried again afterwards', async () => {
     const story = await begun({}, { patches: [{ inline: APPENDS }] })
     await whenOpen(story, 'wk-1', step => step === 'trial')
