@@ -5,6 +5,7 @@ import { YES, no, unknown, wait } from './kind.ts'
 import { iso } from './ledger.ts'
 import { nextStep } from './steps.ts'
 import { operation, world } from './samples.ts'
+import { podFacts } from './world.ts'
 
 const NOW = Date.UTC(2026, 8, 1, 8)
 const at = (secondsAgo: number): string => iso(NOW - secondsAgo * 1000)
@@ -52,6 +53,19 @@ describe('the next step', () => {
     expect(next([step({ name: 'a', done: unknown('away') }), step({ name: 'b', acts: false })], { step: 'b' })).toMatchObject({
       is: 'wait',
       step: 'b',
+    })
+  })
+
+  it('asks for what it needs to know before it tells why it has failed', () => {
+    const overdue = step({
+      name: 'b',
+      needs: () => [{ what: 'pods', node: 'wk-1' }],
+      deadlineMs: () => 5000,
+      failure: ({ world: seen }) => (podFacts(seen, 'wk-1').ok ? 'DrainBlocked' : 'DrainTimeout'),
+    })
+    expect(next([step({ name: 'a', done: unknown('away') }), overdue], { step: 'b' })).toEqual({
+      is: 'look',
+      needs: [{ what: 'pods', node: 'wk-1' }],
     })
   })
 

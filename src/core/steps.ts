@@ -43,16 +43,15 @@ export const nextStep = (all: readonly Step[], view: View): Next => {
     }
   }
 
-  let unseen: Next | undefined
-  for (let i = from; i < steps.length; i++) {
-    const step = steps[i]
-    if (!step) break
+  let unseen: Extract<Answer, { is: 'unknown' }> | undefined
+  for (const [i, step] of steps.entries()) {
+    if (i < from) continue
     const needs = missing(step)
     if (needs.length > 0) return { is: 'look', needs }
     const answer = step.done(view)
     if (answer.is === 'failed') return { is: 'fail', step, reason: answer.reason, message: answer.message }
     if (answer.is === 'unknown' && i < recorded) {
-      unseen ??= current(steps[recorded] ?? step, answer, view)
+      unseen ??= answer
       continue
     }
     if (answer.is === 'yes') {
@@ -63,7 +62,9 @@ export const nextStep = (all: readonly Step[], view: View): Next => {
     if (i !== recorded) return { is: 'enter', step }
     return current(step, answer, view)
   }
-  return unseen ?? { is: 'done' }
+  // Only now is known what the step itself needs to know.
+  const last = steps[recorded]
+  return unseen && last ? current(last, unseen, view) : { is: 'done' }
 }
 
 const unknownOf = (view: View, needs: Step['needs']): readonly Need[] => (needs?.(view) ?? []).filter(n => !isKnown(view.world.facts, n))
@@ -110,7 +111,7 @@ const current = (step: Step, answer: Extract<Answer, { readonly why: string }>, 
   const why = verdict.may === 'wait' ? verdict.why : answer.why
   const seen = target.fault === undefined ? why : `${why}; the last try: ${target.fault}`
   // A clock that was set must not end what has just been begun: while the act runs, its time is the one for which it was in sight.
-  const isOver = until !== undefined && world.now >= until && (!running || world.watchedMs >= (limit ?? 0))
+  const isOver = limit !== undefined && until !== undefined && world.now >= until && (!running || world.watchedMs >= limit)
   if (isOver) {
     const reason =
       verdict.may === 'wait' && verdict.reason ? verdict.reason : typeof step.failure === 'function' ? step.failure(view) : step.failure
@@ -118,7 +119,7 @@ const current = (step: Step, answer: Extract<Answer, { readonly why: string }>, 
       is: 'fail',
       step,
       reason,
-      message: `${displayName(target)}: ${step.name} did not end within ${formatDuration(limit ?? 0)}: ${seen}.${step.remedy ? ` ${step.remedy}` : ''}`,
+      message: `${displayName(target)}: ${step.name} did not end within ${formatDuration(limit)}: ${seen}.${step.remedy ? ` ${step.remedy}` : ''}`,
     }
   }
   if (verdict.may === 'no') return { is: 'fail', step, reason: verdict.reason, message: verdict.message }
