@@ -2,6 +2,7 @@ import { patchConfig } from '../core/config-patch/patch-config.ts'
 import type { DeprecatedApi } from '../ports/control-plane.ts'
 import type { World, WorldOptions } from '../world/cluster.ts'
 import { setConfig, stageConfig, tryConfig } from '../world/configuration.ts'
+import type { Machine } from '../world/machine.ts'
 import { RESOURCE } from '../world/objects.ts'
 import type { Random } from '../world/random.ts'
 
@@ -44,6 +45,8 @@ export type Oddities = {
   readonly ended?: boolean
   /** A configuration that waits on one machine, for its next boot or for its end. */
   readonly pending?: { readonly machine: number; readonly as: 'staged' | 'trial' }
+  /** A worker whose kubelet tells no API of itself. */
+  readonly aloof?: number
   /** The operation is there before anybody has seen a machine. */
   readonly early?: boolean
 }
@@ -111,6 +114,7 @@ export const drawOddities = (random: Random, clash: Clash): Oddities => {
       }),
       () => ({ policyGaps: true }),
       () => ({ early: true }),
+      () => (machines > controlPlanes ? { aloof: random.between(controlPlanes, machines - 1) } : {}),
       () => ({ pending: { machine: random.between(0, machines - 1), as: random.pick(['staged', 'trial']) } }),
       () => ({ ended: true }),
       () => ({ alarm: true }),
@@ -153,6 +157,7 @@ export const oddWorld = (
   }
 }
 
+const ALOOF = 'machine: {kubelet: {skipNodeRegistration: true}}\n'
 const INVENTORY = { namespace: 'kube-system', name: 'talos-bootstrap-manifests-inventory' }
 
 /** Of what there are many, five are named. */
@@ -173,13 +178,18 @@ export const TWO_NETWORKS = 'cluster: {network: {cni: {name: flannel}}}\n'
 /** What somebody did to it since. */
 export const setUpOddities = (
   world: World,
-  { written: wrote, leftovers, deprecated, manifest, crashing, policyGaps, ended, alarm, secureBoot, pending }: Oddities,
+  { written: wrote, leftovers, deprecated, manifest, crashing, policyGaps, ended, alarm, secureBoot, pending, aloof }: Oddities,
 ): void => {
   const { site, store, faults } = world
-  for (const machine of wrote ? world.machines.filter(m => wrote.workers || m.role === 'controlplane') : []) {
-    const patched = patchConfig(machine.config, [{ name: 'long ago', text: wrote?.patch ?? '' }], 'v1.13.0')
-    if (!patched.ok) throw new Error(`nobody could write ${wrote?.patch}: ${patched.faults[0]?.problem}`)
+  const patch = (machine: Machine, text: string): void => {
+    const patched = patchConfig(machine.config, [{ name: 'long ago', text }], 'v1.13.0')
+    if (!patched.ok) throw new Error(`nobody could write ${text}: ${patched.faults[0]?.problem}`)
     setConfig(site, machine, patched.text)
+  }
+  if (wrote) for (const machine of world.machines) if (wrote.workers || machine.role === 'controlplane') patch(machine, wrote.patch)
+  if (aloof !== undefined) {
+    patch(world.machine(aloof), ALOOF)
+    world.userDeleteNode(world.machine(aloof).name)
   }
   if (leftovers) {
     for (const name of OLD) leaveBehind(world, name)

@@ -14,8 +14,8 @@ export const waitsForNoEvent: Checker = {
   name: 'waits-for-no-event',
   rule: 'I29',
   post: (scene, object) => {
-    // Old lists come from nowhere that could be looked at.
-    const isListed = !scene.stage.plan.strikes.some(s => s.family === 'stale')
+    // Old lists come from nowhere that could be looked at, and whoever gets no answer about the operation asks no further.
+    const isListed = !scene.stage.plan.strikes.some(s => s.family === 'stale' || s.what === 'home.operation')
     const readAt = new Map<string, number>()
     let lastRead = ''
     let leads = { client: '', since: 0, until: 0 }
