@@ -86,7 +86,7 @@ export const status: Trouble<Stage> = {
       const pick = (of: object): Text => Object.fromEntries(Object.keys(fields).map(key => [key, (of as Text)[key]]))
       const isStill = (of: object): boolean => JSON.stringify(pick(of)) === JSON.stringify(fields)
       const back = <T extends object>(now: T, was: object): T => (isStill(now) ? { ...now, ...pick(was) } : now)
-      if (whole) write(now => (openTargets(now).length > 0 ? back(now, before.status) : now))
+      if (whole) write(now => (!('phase' in whole) || openTargets(now).length > 0 ? back(now, before.status) : now))
       else write(now => ({ ...now, machines: now.machines?.map(t => (t.name === open.name ? back(t, open) : t)) }))
       if (stage.story.operation(draft.name)?.metadata.annotations[ANNOTATION.retry] === undefined)
         stage.ask(draft.name, { retry: 'by hand' })
