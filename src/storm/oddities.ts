@@ -184,7 +184,8 @@ export const setUpOddities = (
   const patch = (machine: Machine, text: string): void => {
     const patched = patchConfig(machine.config, [{ name: 'long ago', text }], 'v1.13.0')
     if (!patched.ok) throw new Error(`nobody could write ${text}: ${patched.faults[0]?.problem}`)
-    setConfig(site, machine, patched.text)
+    // Some begin with a line that parts it from nothing.
+    setConfig(site, machine, `${wrote?.patch.startsWith('---') ? '---\n' : ''}${patched.text}`)
   }
   if (wrote) for (const machine of world.machines) if (wrote.workers || machine.role === 'controlplane') patch(machine, wrote.patch)
   if (aloof !== undefined) {

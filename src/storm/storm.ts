@@ -197,8 +197,11 @@ const mend = async (stage: Stage, pass: (ms: number) => Promise<void>, isOver: (
     replica.isFrozen = false
   }
   const { world } = stage.story
+  const { aloof } = stage.plan.shape.setting?.oddities ?? {}
   const isAllWell = (): boolean =>
-    world.machines.every(m => m.config === '' || (world.isUp(m) && world.store.get('nodes', '', m.name) !== undefined))
+    world.machines.every(
+      m => m.config === '' || (world.isUp(m) && (m.index === aloof || world.store.get('nodes', '', m.name) !== undefined)),
+    )
   for (let round = 0; round < 12 && !isOver(); round++) {
     mendMachines(stage)
     if (round > 0 && isAllWell()) return

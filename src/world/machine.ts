@@ -2,6 +2,7 @@ import type { MachineStage } from '../ports/talos.ts'
 import type { ServerCertificate } from './certificates.ts'
 import type { Installer } from './images.ts'
 import type { Component, ProgramConfig } from './kubernetes-config.ts'
+import { kubernetesConfigOf } from './kubernetes-config.ts'
 import type { EventRing } from './machine-events.ts'
 import { createEventRing } from './machine-events.ts'
 import type { Service } from './services.ts'
@@ -206,10 +207,11 @@ export const unmetConditions = (site: Site, machine: Machine): readonly string[]
     else if (service.health === 'unhealthy') services.push(`${id} not healthy`)
   }
   if (services.length > 0) unmet.push(`services: ${services.join(', ')}`)
-  if (machine.kubelet) {
-    const status = nodeReadyStatus(site, machine)
+  const status = nodeReadyStatus(site, machine)
+  // Who registers with nobody has no Node to wait for.
+  if (machine.kubelet && status !== 'True' && kubernetesConfigOf(site, machine).registersNode) {
     if (status === undefined) unmet.push(`nodeReady: node "${machine.name}" status is not available yet`)
-    else if (status !== 'True') unmet.push(`nodeReady: node "${machine.name}" is not ready`)
+    else unmet.push(`nodeReady: node "${machine.name}" is not ready`)
   }
   return unmet
 }

@@ -83,7 +83,8 @@ const RULES: Readonly<Record<string, Explains>> = {
   ImageVersionMismatch: namesImage,
   KubernetesSkew: ({ talos: { version }, shape }) => version !== undefined && !supports(version, shape.kubernetes),
   LastControlPlane: asked => isReset(asked) && isOnControlPlane(asked) && asked.shape.controlPlanes === 1,
-  ModeUnsupported: ({ node, shape }) => node.mode === 'force' && minorSteps('v1.12.0', shape.talos) < 0,
+  ModeUnsupported: ({ node, config, shape }) =>
+    node.mode === 'force' ? minorSteps('v1.12.0', shape.talos) < 0 : config.mode !== undefined && minorSteps('v1.10.0', shape.talos) < 0,
   ConfigPending: asked => odd(asked).pending !== undefined,
   NoMachines: asked => asked.spec.machineSelector !== undefined || odd(asked).early === true,
   NotAControlPlane: asked => !isOnControlPlane(asked),
@@ -106,7 +107,8 @@ const RULES: Readonly<Record<string, Explains>> = {
   SnapshotStorage: ({ talos }) => talos.snapshot === 'required',
   TalosSkew: asked => isTooFar(asked) || !supports(asked.shape.talos, asked.kubernetes.version ?? asked.shape.kubernetes),
   TalosUnknown: ({ talos: { version } }) => version !== undefined && !isKnown(version),
-  TwoControlPlanes: ({ talos: { version }, shape }) => shape.controlPlanes === 2 && version !== undefined && isBack('v1.13.0', version),
+  TwoControlPlanes: ({ talos: { version }, shape }) =>
+    shape.controlPlanes === 2 && version !== undefined && (isBack('v1.13.0', version) || isBack('v1.13.0', shape.talos)),
   UnknownDocument: isPatchedBy(...DOUBTFUL),
   UnknownField: isPatchedBy(STRANGE_PATCHES.typo, ...DOUBTFUL),
   VersionSkew: asked => changesVersions(asked) || isPatchedBy(...DOUBTFUL)(asked),

@@ -22,12 +22,14 @@ const wellAt = (scene: Scene): ((machine: Machine) => number) => {
   }
 }
 
-const isWell = ({ world }: Scene, machine: Machine): boolean => {
+const isWell = ({ world, stage }: Scene, machine: Machine): boolean => {
   const node = world.store.get(RESOURCE.nodes, '', machine.name)
   const bootID = (node?.['status'] as { nodeInfo?: { bootID?: string } } | undefined)?.nodeInfo?.bootID
   const member = world.etcd.memberOf(machine)
   return (
-    world.isUp(machine) && bootID === machine.bootID && (member === undefined || (world.etcd.isConnected(member) && machine.staticPods))
+    world.isUp(machine) &&
+    (bootID === machine.bootID || machine.index === stage.plan.shape.setting?.oddities?.aloof) &&
+    (member === undefined || (world.etcd.isConnected(member) && machine.staticPods))
   )
 }
 

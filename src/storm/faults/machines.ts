@@ -1,5 +1,6 @@
 import { RESOURCE } from '../../world/objects.ts'
 import type { Machine } from '../../world/machine.ts'
+import { kubernetesConfigOf } from '../../world/kubernetes-config.ts'
 import { etcdQuotaOf } from '../../world/machine-config.ts'
 import { startSequence } from '../../world/sequencer.ts'
 import type { Prospect, Strike, Trouble } from '../plan.ts'
@@ -324,6 +325,7 @@ const makeRoom = ({ story: { world } }: Stage): void => {
 /** Everything that is wrong with machines is put right: by a person with a key to the room. */
 export const mendMachines = (stage: Stage): void => {
   const { world } = stage.story
+  const registers = (machine: Machine): boolean => kubernetesConfigOf(world.site, machine).registersNode
   makeRoom(stage)
   // Where no API server runs Ichor can tell nobody why: somebody brings an image that does.
   if (!world.api.available()) world.faults.crashing.clear()
@@ -348,11 +350,12 @@ export const mendMachines = (stage: Stage): void => {
         machine.powered && machine.apid && machine.sequence === undefined && world.schedule.now() - machine.bootedAt > 300_000
       const isStuck =
         machine.sequence?.stuck === true || (machine.sequence !== undefined && world.schedule.now() - machine.sequence.since > 1_800_000)
-      const isLost = machine.stage === 'running' && world.store.get(RESOURCE.nodes, '', machine.name) === undefined
+      const isLost = registers(machine) && machine.stage === 'running' && world.store.get(RESOURCE.nodes, '', machine.name) === undefined
       const isDumb = machine.powered && machine.apid && machine.role === 'controlplane' && world.etcd.memberOf(machine)?.running === false
       // Where nobody answers there is nothing stale to be seen.
       const hasStaleNode =
         world.api.available() &&
+        registers(machine) &&
         machine.kubelet &&
         (world.store.get(RESOURCE.nodes, '', machine.name)?.status as { nodeInfo?: { bootID?: string } } | undefined)?.nodeInfo?.bootID !==
           machine.bootID

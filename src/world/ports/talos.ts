@@ -10,6 +10,7 @@ import { requestUpgrade } from '../legacy-upgrade.ts'
 import type { Machine } from '../machine.ts'
 import { answers, isInMaintenance, isReady, unmetConditions, versionOf } from '../machine.ts'
 import { INSTALL_IMAGE, etcdQuotaOf, readScalar, writeScalar } from '../machine-config.ts'
+import { kubernetesConfigOf } from '../kubernetes-config.ts'
 import { requestReboot } from '../reboot.ts'
 import { META_FALLBACK, runningSlot } from '../slots.ts'
 import type { Ends } from '../stream.ts'
@@ -62,7 +63,7 @@ const factsOf = (world: World, machine: Machine, address: string): MachineFacts 
   return {
     address,
     hostname: machine.hostname,
-    nodename: machine.name,
+    nodename: kubernetesConfigOf(world.site, machine).registersNode ? machine.name : '',
     role: machine.role,
     uuid: machine.uuid,
     nodeID: machine.nodeID,
