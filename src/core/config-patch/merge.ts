@@ -1,5 +1,5 @@
 import { sameValue } from '../same-value.ts'
-import { keyedMatch } from './keyed-lists.ts'
+import { keyedMatch, type KeyedList } from './keyed-lists.ts'
 import { repeats, type Note, type Place } from './note.ts'
 import { bare, type Fields, type Shape } from './shape.ts'
 import { mergedSize, mergedUrl } from './merge-text.ts'
@@ -49,7 +49,7 @@ export const merged = (
     case 'map':
       return mergedMap(shape, left, right, place)
     case 'list':
-      return shape.keyed === '' ? appended(left, right, place) : mergedItems(shape, left, right, place)
+      return shape.keyed === '' ? appended(left, right, place) : mergedItems(shape.keyed, shape.of, left, right, place)
     case 'bytes':
       return isNothing(right) ? left : instead(left, right as Node)
     case 'bool':
@@ -134,20 +134,15 @@ const appended = (left: Node | undefined, right: Node | undefined, place: Place)
   return left
 }
 
-const mergedItems = (
-  shape: Extract<Shape, { kind: 'list' }>,
-  left: Node | undefined,
-  right: Node | undefined,
-  place: Place,
-): Node | undefined => {
+const mergedItems = (keyed: KeyedList, of: Shape, left: Node | undefined, right: Node | undefined, place: Place): Node | undefined => {
   if (isNothing(right)) return left
   const listing: Listing = isListing(left) ? left : emptied(right as Node)
-  const { find, isWhole } = keyedMatch(shape.keyed, itemsOf(listing).length)
+  const { find, isWhole } = keyedMatch(keyed, itemsOf(listing).length)
   for (const [index, item] of itemsOf(right).entries()) {
     const found = find(itemsOf(listing), item)
     if (found === -1) append(listing, [copyOf(item)])
     else if (isWhole) listing.items[found] = copyOf(item)
-    else merged(bare(shape.of), itemsOf(listing)[found], item, place.at(`[${index}]`))
+    else merged(bare(of), itemsOf(listing)[found], item, place.at(`[${index}]`))
   }
   return listing
 }

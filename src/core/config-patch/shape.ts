@@ -1,3 +1,4 @@
+import type { KeyedList } from './keyed-lists.ts'
 import schema from './schema.json' with { type: 'json' }
 
 /**
@@ -11,7 +12,7 @@ export type Shape =
   /** May be absent, which is something else than its zero. */
   | { readonly kind: 'pointer'; readonly to: Shape }
   /** `keyed` names the way in which its items find each other; empty where a patch's are appended. */
-  | { readonly kind: 'list'; readonly of: Shape; readonly keyed: string }
+  | { readonly kind: 'list'; readonly of: Shape; readonly keyed: KeyedList | '' }
   /** A `flat` one takes the patch's values as they are, where others merge them. */
   | { readonly kind: 'map'; readonly of: Shape; readonly flat: boolean }
   | { readonly kind: 'replace'; readonly of: Shape }
@@ -79,7 +80,7 @@ const readShape = (signs: string): Shape => {
     case '@':
       return struct(rest)
     case '[':
-      return { kind: 'list', keyed: rest.slice(0, rest.indexOf(']')), of: readShape(rest.slice(rest.indexOf(']') + 1)) }
+      return { kind: 'list', keyed: rest.slice(0, rest.indexOf(']')) as KeyedList | '', of: readShape(rest.slice(rest.indexOf(']') + 1)) }
     case '{':
       return { kind: 'map', flat: !rest.startsWith('}'), of: readShape(rest.slice(rest.indexOf('}') + 1)) }
     default:
