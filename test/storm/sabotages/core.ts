@@ -172,8 +172,8 @@ export const core: readonly Sabotage[] = [
   {
     name: 'past-a-minor',
     file: 'src/core/compatibility/verdict.ts',
-    find: `  if (Math.abs(minorSteps(a, b) ?? 0) > 1)`,
-    replace: `  if (Math.abs(minorSteps(a, b) ?? 0) > 9)`,
+    find: `  if (Math.abs(b.minor - a.minor) > 1)`,
+    replace: `  if (Math.abs(b.minor - a.minor) > 9)`,
     caughtBy: 'path-is-legal',
     talos: 'v1.11.6',
     spec: { kind: 'talos', talos: { version: 'v1.13.9' } },
