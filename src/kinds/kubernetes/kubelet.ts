@@ -7,7 +7,7 @@ import { giveBack, soak, uncordon } from '../../core/machine-steps/coming-back.t
 import { machineToOpen } from '../../core/machine-steps/opening.ts'
 import { cordon, drain } from '../../core/machine-steps/setting-aside.ts'
 import { STATIC_POD_MS, staticPodsRun } from '../../core/machine-steps/static-pods.ts'
-import { chosen, drainGoal, isBackAsNode, machineOf, nodeOfTarget, replaced } from '../../core/machine-steps/target.ts'
+import { addressOf, chosen, drainGoal, isBackAsNode, machineOf, nodeOfTarget, replaced } from '../../core/machine-steps/target.ts'
 import { controlPlanesFirst } from '../../core/machine-steps/turn.ts'
 import { finalText, minorOf, parseVersion } from '../../core/versions.ts'
 import type { View } from '../../core/world.ts'
@@ -38,7 +38,7 @@ const runsAsWanted = (view: View, image: string): Answer => {
   const { state = 'away', health = 'unknown', lastEvent, startedAt } = service.value ?? {}
   const says = lastEvent ? `: ${lastEvent}` : ''
   if (state === 'Failed' && /not found/i.test(lastEvent ?? '') && view.target.step === 'kubelet') {
-    const message = `${displayName(view.target)}: its kubelet has no image${says}. Pods on it go on running, but nobody looks after them. Bring ${wantedImage(view)} to the registry and resume; or cancel, and set back ${chosen(view.target, 'from')}.`
+    const message = `${displayName(view.target)}: its kubelet has no image${says}. Pods on it go on running, but nobody looks after them. Bring ${wantedImage(view)} to the registry, start it with \`talosctl -n ${addressOf(view)} service kubelet start\`, and resume; or cancel, and set back ${chosen(view.target, 'from')}.`
     return { is: 'failed', reason: 'ImageNotFound', message }
   }
   if (state !== 'Running' || health !== 'healthy')

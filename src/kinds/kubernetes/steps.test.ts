@@ -289,7 +289,7 @@ describe('a kubelet runs as wanted', () => {
     [
       'no registry has its image',
       { service: { state: 'Failed', health: 'unknown', lastEvent: `Failed to run pre stage: ${KUBELET}: not found` } },
-      /^failed ImageNotFound: cp-1: its kubelet has no image/,
+      /^failed ImageNotFound: cp-1: its kubelet has no image.* to the registry, start it with `talosctl -n 10\.5\.0\.1 service kubelet start`, and resume/,
     ],
   ])('%s', (_, over, wanted) => expect(done(over)).toMatch(wanted))
 })
