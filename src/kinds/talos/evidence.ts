@@ -6,7 +6,7 @@ import { YES, no, unknown, wait } from '../../core/kind.ts'
 import { ms, receiptOf, targetsOf } from '../../core/ledger.ts'
 import { gateText } from '../../core/machine-steps/etcd.ts'
 import { asRecorded, hasReceipt } from '../../core/machine-steps/guards.ts'
-import { isBackAsNode, isControlPlane, machineOf, replaced } from '../../core/machine-steps/target.ts'
+import { chosen, isBackAsNode, isControlPlane, machineOf, replaced } from '../../core/machine-steps/target.ts'
 import { sameSchematic } from '../../core/talos-image.ts'
 import type { View } from '../../core/world.ts'
 import { displayName } from '../../core/world.ts'
@@ -96,11 +96,11 @@ export const isTriedAnew = (view: View): boolean => {
 export const wrongBoot = (view: View, facts: MachineFacts): Extract<Answer, { is: 'failed' }> | undefined => {
   if (runsGoal(view, facts)) return undefined
   const { version, schematic } = facts
-  const { before } = view.target
+  const { before: { version: ran = 'something else', schematic: had = '' } = {} } = view.target
   const wanted = specOf(view.operation).version
   const name = displayName(view.target)
   const failed = (reason: Reason, message: string): Extract<Answer, { is: 'failed' }> => ({ is: 'failed', reason, message })
-  const isAsBefore = version === before?.version && sameSchematic(schematic, before.schematic ?? '')
+  const isAsBefore = version === ran && sameSchematic(schematic, had)
   const what = (v: string, s: string): string => (version === wanted ? `${v} with ${named(s)}` : v)
   const found = `still runs ${what(version, schematic)}, wanted ${what(wanted, wish(view, 'schematic'))}`
   if (isAsBefore && !isLegacy(view) && !wasInstalled(view)) {
@@ -121,7 +121,7 @@ export const wrongBoot = (view: View, facts: MachineFacts): Extract<Answer, { is
   if (version !== wanted) {
     return failed(
       'VersionMismatch',
-      `${name} runs ${version} after the reboot, wanted ${wanted} (it ran ${before?.version ?? 'something else'} before). Nothing is reinstalled until the operation is resumed.`,
+      `${name} runs ${version} after the reboot, wanted ${wanted} (it ran ${ran} before). Nothing is reinstalled until the operation is resumed.`,
     )
   }
   return failed(
@@ -133,7 +133,8 @@ export const wrongBoot = (view: View, facts: MachineFacts): Extract<Answer, { is
 /** A machine that this operation brought to the same goal: its extensions are those that belong to it. */
 export const peerOf = ({ operation, target }: View): Target | undefined =>
   targetsOf(operation.status).find(
-    t => t.phase === 'Completed' && t.after !== undefined && sameSchematic(t.after.schematic ?? '', target.goal?.['schematic'] ?? ''),
+    ({ phase, after: { schematic } = {} }) =>
+      phase === 'Completed' && schematic !== undefined && sameSchematic(schematic, chosen(target, 'schematic')),
   )
 
 const lacking = (view: View, { extensions }: MachineFacts): string => {
@@ -141,7 +142,7 @@ const lacking = (view: View, { extensions }: MachineFacts): string => {
   const seen = peer && view.world.facts.machines[peer.name]
   const missing = seen?.ok ? seen.value.extensions.filter(e => !extensions.includes(e)) : []
   if (peer && missing.length > 0)
-    return ` ${missing.length === 1 ? 'The extension' : 'The extensions'} ${missing.join(', ')}, which ${displayName(peer)} has, ${missing.length === 1 ? 'is' : 'are'} missing: what needs them does not run there.`
+    return ` Of the extensions that ${displayName(peer)} has, these are missing: ${missing.join(', ')}. What needs them does not run there.`
   return extensions.length > 0 ? ` It has the extensions ${extensions.join(', ')}.` : ' It has no extensions.'
 }
 
