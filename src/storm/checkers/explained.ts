@@ -67,7 +67,7 @@ const RULES: Readonly<Record<string, Explains>> = {
   EtcdAlarm: isFull,
   EtcdStep: isTooFar,
   EtcdUnhealthy: isFull,
-  HealthGateInvalid: ({ setting }) => setting.gates?.some(isMistaken) === true,
+  HealthGateInvalid: asked => asked.setting.gates?.some(gate => odd(asked).early === true || isMistaken(gate)) === true,
   ImageUnreadable: asked => odd(asked).written !== undefined,
   KubeletSkew: asked => odd(asked).vendorTail !== undefined || isOtherMinor(asked),
   MachineAmbiguous: asked => odd(asked).uuids !== undefined || odd(asked).namesake !== undefined,
