@@ -71,8 +71,8 @@ export const kinds: readonly Sabotage[] = [
   {
     name: 'take-another-member-out',
     file: 'src/kinds/node/reset.ts',
-    find: `? await talos.leaveEtcd(addressOf(view), call)`,
-    replace: `? await talos.removeMember(addressOf(view), peer?.view.ok ? peer.view.value.status.memberID : '')`,
+    find: `: await talos.leaveEtcd(addressOf(view), call)`,
+    replace: `: await talos.removeMember(addressOf(view), peer?.view.ok ? peer.view.value.status.memberID : '')`,
     caughtBy: 'reset-as-recorded',
     controlPlanes: 4,
     spec: { kind: 'node', node: { machine: 'cp-3', action: 'reset' } },
