@@ -282,6 +282,18 @@ describe('a control plane that is unwell itself', () => {
   })
 })
 
+describe('the only control plane that is unwell itself', () => {
+  const repair = (one: ControlPlaneView) => restart([one], 'cp-1', { purpose: 'repair', acknowledged: ['api-outage'] })
+  const change: Change = { service: { state: 'Running', healthy: false }, alarms: [{ memberID: id(1), alarm: 'NOSPACE' }] }
+  it('is repaired', () => expect(repair(cp(1, [member(1)], change))).toEqual({ pass: true }))
+  it.each<[string, Partial<EtcdMember>, object]>([
+    ['an orphan', {}, { condition: 3, kind: 'orphan' }],
+    ['a learner', { isLearner: true }, { condition: 3, kind: 'orphan' }],
+  ])('is not while it lists %s, which is not its own illness', (_, stranger, expected) =>
+    expect(repair(cp(1, [member(1), member(9, stranger)], change))).toMatchObject(expected),
+  )
+})
+
 describe('a control plane that is to leave for good', () => {
   const removal = (controlPlanes: readonly ControlPlaneView[], more: Partial<EtcdGateInput> = {}) =>
     restart(controlPlanes, 'cp-1', { purpose: 'removal', ...more })

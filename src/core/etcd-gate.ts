@@ -65,6 +65,12 @@ type Objection = Extract<EtcdGateVerdict, { pass: false }>
 const judged = ({ controlPlanes, purpose, target }: EtcdGateInput): readonly ControlPlaneView[] =>
   purpose === 'repair' || purpose === 'removal' ? controlPlanes.filter(c => c.name !== target) : controlPlanes
 
+/** The control planes whose lists tell who is a member. Where there is no other, the only one: strangers and learners are not its own illness. */
+const listing = (input: EtcdGateInput): readonly ControlPlaneView[] => {
+  const all = judged(input)
+  return all.length > 0 ? all : input.controlPlanes
+}
+
 /**
  * May a control plane be touched? Passes only if all ten conditions hold, each asked at every control plane itself:
  *  1 every control plane answers and its etcd service is running and healthy
@@ -188,10 +194,10 @@ const display = (members: readonly EtcdMember[]): string => members.map(m => m.n
 
 const sameSet = (input: EtcdGateInput): readonly Objection[] => {
   const { controlPlanes, seenControlPlanes } = input
-  const views = answered(judged(input))
+  const views = answered(listing(input))
   const members = views[0]?.view.value.members ?? []
   // Whether a member is a stranger can be told only when every machine has said which member it is and all lists are the same.
-  const certain = views.length === judged(input).length && sameLists(input).length === 0
+  const certain = views.length === listing(input).length && sameLists(input).length === 0
   const byMember = new Map<string, Answered>()
   const objections: Objection[] = []
   for (const c of views) {
@@ -245,7 +251,7 @@ const sameSet = (input: EtcdGateInput): readonly Objection[] => {
 
 const voting = (input: EtcdGateInput): readonly Objection[] => {
   const { controlPlanes, purpose, target } = input
-  const views = answered(judged(input))
+  const views = answered(listing(input))
   const members = new Map(views.flatMap(c => c.view.value.members).map(m => [m.id, m]))
   // By whoever says so: a list may be older than the others.
   const learners = new Set(
