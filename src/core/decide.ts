@@ -4,7 +4,7 @@ import { ANNOTATION, leaseName } from '../api/names.ts'
 import { durationMs } from '../api/duration.ts'
 import { closing } from './closing.ts'
 import type { Decision, Told } from './decision.ts'
-import { LONGEST_REST_MS, doneOf, hasFinalizer, holdsLock, isUntouched, look, record, rest } from './decision.ts'
+import { LONGEST_REST_MS, doneOf, hasFinalizer, holdsLock, isUntouched, look, record, rest, restUntil } from './decision.ts'
 import { checksOf, needsOfChecks } from './checks.ts'
 import type { Kind } from './kind.ts'
 import * as ledger from './ledger.ts'
@@ -194,11 +194,7 @@ const tooEarly = (operation: TalosOperation, world: World): Decision | undefined
 }
 
 const waitToStart = (operation: TalosOperation, world: World, message: string, until: number | undefined): Decision =>
-  rest(
-    operation,
-    ledger.held(operation.status, world.now, message, until),
-    Math.min(until === undefined ? Infinity : until - world.now, LONGEST_REST_MS),
-  )
+  rest(operation, ledger.held(operation.status, world.now, message, until), restUntil(until, world.now))
 
 /** Runs the checks and writes what they found. Standing refusals end the attempt; nothing was touched and no lock is kept. */
 const check = (kind: Kind, operation: TalosOperation, world: World): Decision => {

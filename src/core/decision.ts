@@ -38,6 +38,9 @@ export const holdsLock = (operation: TalosOperation, world: World): boolean => i
 /** Timers reach so far; whatever lies further off is looked at again on the way. */
 export const LONGEST_REST_MS = 3_600_000
 
+/** Until a moment, as far as timers reach; undefined: for ever. */
+export const restUntil = (until: number | undefined, now: number): number => Math.min((until ?? Infinity) - now, LONGEST_REST_MS)
+
 export const hasFinalizer = (operation: TalosOperation): boolean => operation.metadata.finalizers.includes(FINALIZER)
 
 export const look = (world: World, needs: readonly Need[]): Decision | undefined => {

@@ -26,7 +26,8 @@ export const isConfirmed = (lease: Lease | undefined, { status }: TalosOperation
 export type Claim =
   /** The lock is free, or its holder has no right to it any more; `from` names that holder. */
   | { readonly may: 'take'; readonly from: string | undefined }
-  | { readonly may: 'wait'; readonly holder: string; readonly since: string | undefined; readonly message: string }
+  /** `since` is empty where nobody knows. */
+  | { readonly may: 'wait'; readonly holder: string; readonly since: string; readonly message: string }
 
 /**
  * Whether an operation may take the cluster lock now. A lock never expires by time: it is taken over from a holder that was deleted, completed, was
@@ -41,7 +42,7 @@ export const claim = (operation: TalosOperation, world: World): Claim => {
       return {
         may: 'wait',
         holder: lock.holder,
-        since: lock.acquireTime || undefined,
+        since: lock.acquireTime,
         message: `Waits for the cluster lock, held by ${lock.holder}: ${keeps}. It starts by itself.`,
       }
   }
@@ -53,7 +54,7 @@ export const claim = (operation: TalosOperation, world: World): Claim => {
     const why = hasOpenMachines(first)
       ? `is working on ${openTargets(first.status).map(displayName).join(', ')}`
       : 'is older and goes first'
-    return { may: 'wait', holder: name, since: undefined, message: `Waits for the cluster lock: ${name} ${why}. It starts by itself.` }
+    return { may: 'wait', holder: name, since: '', message: `Waits for the cluster lock: ${name} ${why}. It starts by itself.` }
   }
   return { may: 'take', from: lock?.holder || undefined }
 }

@@ -49,7 +49,7 @@ export const nodesRefusal = (fault: Fault): Refusal => {
   return refuse(rules[fault.kind] ?? 'KubernetesUnreachable', `The Nodes of the cluster cannot be read: ${sentence(fault.message)}`)
 }
 
-export const sentence = (text: string): string => (text.endsWith('.') ? text : `${text}.`)
+export const sentence = (text: string): string => text.replace(/\.?$/, '.')
 
 /** The cluster has not been discovered, so nothing can be said of its machines. */
 export const unregistered = (world: World): readonly Refusal[] => {

@@ -4,7 +4,7 @@ import { formatDuration } from '../api/duration.ts'
 import { advance, failure, targetNeeds } from './advance.ts'
 import { abandon } from './closing.ts'
 import type { Decision, Told } from './decision.ts'
-import { LONGEST_REST_MS, hasFinalizer, isUntouched, look, record } from './decision.ts'
+import { hasFinalizer, isUntouched, look, record, restUntil } from './decision.ts'
 import { gateNeeds, gatesNow } from './health-gates.ts'
 import type { Kind, Stage } from './kind.ts'
 import * as ledger from './ledger.ts'
@@ -75,12 +75,7 @@ const openNext = (stage: Stage, operation: TalosOperation, world: World): Decisi
     forMs,
   })
   const closed = outsideWindow(operation, world)
-  if (closed)
-    return notYet(
-      `${displayName(target)} is next. ${closed.message}`,
-      closed.opensAt === undefined ? LONGEST_REST_MS : Math.min(closed.opensAt - world.now, LONGEST_REST_MS),
-      closed.opensAt,
-    )
+  if (closed) return notYet(`${displayName(target)} is next. ${closed.message}`, restUntil(closed.opensAt, world.now), closed.opensAt)
   if (turn.may === 'wait') {
     const message = `${displayName(target)} is next: ${turn.why}`
     if (turn.reason === undefined) return notYet(message, world.timing.pollMs)
@@ -158,9 +153,8 @@ export const begin = (kind: Kind, stage: Stage, operation: TalosOperation, world
 }
 
 const doneIn = ({ status }: TalosOperation): string => {
-  const { stage, stages = [], progress } = status
-  const { done = 0, skipped = 0 } = progress ?? {}
-  const all = [...stages, { name: stage ?? '', done, skipped }]
+  const { stage: name = '', stages = [], progress: { done, skipped } = { done: 0, skipped: 0 } } = status
+  const all = [...stages, { name, done, skipped }]
   return all
     .map(s => {
       const text = `${s.done} ${s.done === 1 ? 'machine' : 'machines'} done${s.skipped > 0 ? `, ${s.skipped} skipped` : ''}`

@@ -46,10 +46,11 @@ const theOperation = (stage: Stage): string => stage.plan.operations[0]?.name ??
 export const people: Trouble<Stage> = {
   family: 'people',
   harmless: false,
-  draw: ({ random, shape, horizonMs }) => ({
+  draw: ({ random, shape, horizonMs, calls }) => ({
     family: 'people',
     what: random.pick(WHATS),
-    when: { at: random.between(0, horizonMs) },
+    // In the very middle of something, sometimes.
+    when: random.chance(0.2) ? { call: random.between(1, calls) } : { at: random.between(0, horizonMs) },
     machine: random.between(0, machinesOf(shape) - 1),
     forMs: random.between(1000, 180_000),
   }),
@@ -159,7 +160,8 @@ export const people: Trouble<Stage> = {
           })
         return () => stage.ask('elsewhere', { cancelled: true })
       case 'a crowd of operations': {
-        for (const [at, { name: of }] of world.machines.slice(0, 3).entries())
+        // Not in the order of their names.
+        for (const [at, { name: of }] of [...world.machines.slice(0, 3).entries()].toReversed())
           if (!story.operation(`crowd-${at}`))
             story.create({
               name: `crowd-${at}`,

@@ -30,10 +30,11 @@ const TARGET: Readonly<Record<string, Edit>> = {
   'an end that does not exist': () => ({ committed: 'Melt' }),
   'an end without a step': ({ step }) => ({ committed: step, step: undefined }),
 }
+const NO_STAGE = 'a stage that does not exist'
 const WHOLE: Readonly<Record<string, Text>> = {
   'a phase of the whole that does not exist': { phase: 'Melting' },
   'the end in the middle': { phase: 'Completed' },
-  'a stage that does not exist': { stage: 'melting' },
+  [NO_STAGE]: { stage: 'melting' },
 }
 /** Found out anew, whatever is written. */
 const TIMES = 'times to come'
@@ -83,6 +84,8 @@ export const status: Trouble<Stage> = {
     else writeTarget(fields)
     // Whoever reads what became of it writes back what was there, where what he wrote still stands, and resumes.
     return () => {
+      // Nobody knows any more what was there: who gets rid of it looks after its machines himself.
+      if (what === NO_STAGE && stage.random.chance(0.4)) return stage.ask(draft.name, { cancelled: true })
       const pick = (of: object): Text => Object.fromEntries(Object.keys(fields).map(key => [key, (of as Text)[key]]))
       const isStill = (of: object): boolean => JSON.stringify(pick(of)) === JSON.stringify(fields)
       const back = <T extends object>(now: T, was: object): T => (isStill(now) ? { ...now, ...pick(was) } : now)
