@@ -65,7 +65,8 @@ const RULES: Readonly<Record<string, Explains>> = {
   DowngradeRefused: ({ talos, kubernetes, shape }) =>
     isBack(shape.talos, talos.version ?? shape.talos) || isBack(shape.kubernetes, kubernetes.version ?? shape.kubernetes),
   EtcdAlarm: isFull,
-  EtcdStep: isTooFar,
+  // An older patch may bring an etcd that must not go on as it is.
+  EtcdStep: asked => isTooFar(asked) || odd(asked).release !== undefined,
   EtcdUnhealthy: isFull,
   HealthGateInvalid: asked => asked.setting.gates?.some(gate => odd(asked).early === true || isMistaken(gate)) === true,
   ImageUnreadable: asked => odd(asked).written !== undefined,
@@ -81,7 +82,8 @@ const RULES: Readonly<Record<string, Explains>> = {
     setting.marks?.some(m => m.machine < shape.controlPlanes && (m.annotations?.[ANNOTATION.upgradeHold] ?? 'false') !== 'false') === true,
   ImageInvalid: asked => namesImage(asked) || asked.setting.factory === 'not a host',
   ImageVersionMismatch: namesImage,
-  KubernetesSkew: ({ talos: { version }, shape }) => version !== undefined && !supports(version, shape.kubernetes),
+  KubernetesSkew: asked =>
+    odd(asked).vendorTail !== undefined || (asked.talos.version !== undefined && !supports(asked.talos.version, asked.shape.kubernetes)),
   LastControlPlane: asked => isReset(asked) && isOnControlPlane(asked) && asked.shape.controlPlanes === 1,
   ModeUnsupported: ({ node, config, shape }) =>
     node.mode === 'force' ? minorSteps('v1.12.0', shape.talos) < 0 : config.mode !== undefined && minorSteps('v1.10.0', shape.talos) < 0,
