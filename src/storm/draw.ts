@@ -24,11 +24,16 @@ export const JOURNEYS = [
   { talos: 'v1.12.5', to: 'v1.12.9', kubernetes: 'v1.35.1' },
   { talos: 'v1.12.11', to: 'v1.13.9', kubernetes: 'v1.35.1' },
   { talos: 'v1.10.9', to: 'v1.11.6', kubernetes: 'v1.33.1' },
+  // The oldest Kubernetes that it takes, or nearly.
+  { talos: 'v1.12.5', to: 'v1.12.9', kubernetes: 'v1.30.4' },
+  { talos: 'v1.13.5', to: 'v1.13.9', kubernetes: 'v1.32.4' },
 ] as const
 
 /** A Talos of which no release is there yet, and whose configuration is known in part only. */
 const TOMORROW = { talos: 'v1.14.0-beta.1', to: 'v1.14.0-rc.1', kubernetes: 'v1.36.2' } as const
-type Journey = Readonly<Record<keyof typeof TOMORROW, string>>
+/** One that does not tell what is on its disk. */
+const YESTERDAY = { talos: 'v1.9.4', to: 'v1.9.6', kubernetes: 'v1.32.4' } as const
+type Journey = Readonly<Record<'talos' | 'to' | 'kubernetes', string>>
 
 /** With budgets only where there is room for the pods of those workers that may be away together. */
 const drawWorkloads = (random: Random, workers: number): readonly Workload[] => {
@@ -71,7 +76,7 @@ const drawShape = (random: Random, wish: Wish, journey: Journey): Shape => {
 const MANY: readonly Family[] = ['people', 'answers']
 
 /** What matters to one kind more than to others. */
-const OWN: Readonly<Record<string, Family>> = { talos: 'installer', kubernetes: 'programs', node: 'etcd' }
+const OWN: Readonly<Record<string, Family>> = { talos: 'installer', kubernetes: 'programs', node: 'etcd', config: 'configuration' }
 
 /** What matters to one kind alone. */
 const ONLY: Partial<Record<Family, string>> = { configuration: 'config', programs: 'kubernetes' }
@@ -91,7 +96,8 @@ const drawConsidered = ({ random, shape, kind, horizonMs }: Prospect, to: string
 export const drawPlan = (wish: Wish): Plan => {
   const random = createRandom(wish.seed + 7 * 2 ** 32)
   const families = wish.families ?? FAMILIES.filter(family => (ONLY[family] ?? wish.kind) === wish.kind)
-  const journey: Journey = wish.kind === 'config' && random.chance(0.08) ? TOMORROW : random.pick(JOURNEYS)
+  const journey: Journey =
+    wish.kind === 'config' && random.chance(0.1) ? random.pick([TOMORROW, TOMORROW, YESTERDAY]) : random.pick(JOURNEYS)
   const shape = drawShape(random, wish, journey)
   const spec = drawOperation(random, wish.kind, shape, journey.to)
   const machines = machinesOf(shape)

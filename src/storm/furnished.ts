@@ -34,7 +34,7 @@ const FURNITURE = `machine:
     mirrors:
       registry.example: {endpoints: ["https://one.example"], overridePath: true, skipFallback: true}
     config:
-      registry.example: {auth: {username: somebody, password: hunter22hunter22}}
+      registry.example: {auth: {username: somebody, password: hunter22hunter22}, tls: {ca: QUE=}}
   logging:
     destinations:
       - {endpoint: "udp://logs.example:514/path?x=1#y", format: json_lines}
@@ -59,6 +59,11 @@ apiVersion: v1alpha1
 kind: KmsgLogConfig
 name: remote
 url: tcp://somebody@logs.example:514/path?x=1#y
+---
+apiVersion: v1alpha1
+kind: KmsgLogConfig
+name: local
+url: ?level=all
 ---
 apiVersion: v1alpha1
 kind: NetworkRuleConfig
@@ -90,6 +95,11 @@ name: eth1
 mtu: 1400
 up: true
 addresses: [{address: 192.0.2.9/24}]
+---
+apiVersion: v1alpha1
+kind: RoutingRuleConfig
+name: "1000"
+src: 10.0.0.0/8
 ---
 apiVersion: v1alpha1
 kind: ImageVerificationConfig
@@ -125,6 +135,7 @@ const ONTO_FURNITURE: readonly string[] = [
   // Lists whose items are told apart in ways of their own.
   iface('{interface: eth1, mtu: 9000, vlans: [{vlanId: 10, mtu: 9000}, {vlanId: 20, dhcp: true}, {vlanId: x}, {mtu: 1}]}'),
   iface('{deviceSelector: {driver: virtio, busPath: "00:*"}, mtu: 1300}, {deviceSelector: {physical: true}, mtu: 1}, {mtu: 3}'),
+  iface('{interface: eth1, vlans: [{mtu: 1}, {vlanId: 10, dhcp: false}]}'),
   iface('{interface: eth1, ignore: ~}, {interface: eth1, addresses: [192.0.2.7/24]}'),
   iface('{interface: eth1, dhcp: false, mtu: 0}'),
   'cluster: {apiServer: {admissionControl: [{name: PodSecurity, configuration: {defaults: {enforce: privileged}}}, {name: Other}]}}\n',
@@ -139,6 +150,8 @@ const ONTO_FURNITURE: readonly string[] = [
   'machine: {time: ~, network: ~}\ncluster: ~\n',
   'machine: {registries: {mirrors: {registry.example: {endpoints: ["https://two.example"]}, "[::1]:5000": {skipFallback: no}}}}\n',
   'machine: {registries: {config: {registry.example: {auth: {password: anotherhunter22, username: ""}}}}}\n',
+  'machine: {registries: {config: {registry.example: {tls: {ca: QkI=, insecureSkipVerify: true}}}}}\n',
+  'machine: {registries: {config: {registry.example: {tls: {insecureSkipVerify: true}}}}}\n',
   'machine: {network: {interfaces: [{interface: eth1, dhcpOptions: {routeMetric: 0}, wireguard: {privateKey: c29tZXByaXZhdGVrZXk=}}]}}\n',
   // Embedded objects, by what the two values are.
   config('whole: 2, zero: 0, part: 2.5, on: false, text: other, when: 2027-01-02, list: [1, 3], inner: {deep: {c: d}}, more: {x: [y]}'),
@@ -174,6 +187,9 @@ const ONTO_FURNITURE: readonly string[] = [
   'cluster: {network: {podSubnets: {$patch: delete}}, apiServer: {auditPolicy: {rules: {$patch: delete}}}}\n',
   'machine: {time: {servers: {$patch: delete}}, sysctls: {vm.overcommit_memory: {$patch: delete}}}\nmachine2: {$patch: delete}\n',
   '$patch: delete\n',
+  'version: v1alpha1\nmachine: {sysctls: {$patch: delete}}\n',
+  'version: [v1alpha1]\nmachine: {sysctls: {$patch: delete}}\n',
+  'machine: {kubelet: {extraConfig: {list: {a: {b: {$patch: delete}}}}}}\n',
   'machine: {sysctls: {$patch: delete}}\n---\nmachine: {sysctls: {a: "1"}}\n',
   // Operations, one after the other.
   json({ op: 'move', from: '/machine/sysctls/vm.overcommit_memory', path: '/machine/sysctls/other' }),
@@ -227,10 +243,12 @@ const ONTO_DOCUMENTS: readonly string[] = [
   documentOf('ExtensionServiceConfig', 'name: tool\nconfigFiles: [{mountPath: /none, $patch: delete}]'),
   documentOf('ExtensionServiceConfig', 'name: tool\nenvironment: {$patch: delete}'),
   ...['tcp://other.example', 'udp:', '""', '"?z=2"', '"#z"', 'else/where', 'tcp://me:secret@other.example', 'tcp:opaque'].map(log),
+  ...['tcp:', 'logs', '"//somebody@"', '"//logs.example"'].map(url => documentOf('KmsgLogConfig', `name: local\nurl: ${url}`)),
   documentOf('KmsgLogConfig', 'name: remote\nurl: {$patch: delete}'),
   documentOf('NetworkRuleConfig', 'name: ssh\ningress: [{subnet: 192.0.2.0/24}]\nportSelector: {ports: [2222]}'),
   documentOf('NetworkRuleConfig', 'name: ssh\ningress: ~\nportSelector: {ports: ~}'),
   documentOf('NetworkRuleConfig', 'name: ssh\ningress: [{subnet: 10.0.0.0/8, $patch: delete}]'),
+  documentOf('NetworkRuleConfig', 'name: ssh\ningress: [{subnet: 192.0.2.0/24, except: 192.0.2.1/32}]'),
   ...['maxSize: 50%', 'maxSize: ""', 'maxSize: 60GB, grow: true', 'minSize: 8GB', 'diskSelector: {match: disk.size > 1u}'].map(volume),
   documentOf('WatchdogTimerConfig', 'timeout: 0'),
   documentOf('WatchdogTimerConfig', 'timeout: 0s\ndevice: ""'),
@@ -244,6 +262,7 @@ const ONTO_NEWER: readonly string[] = [
   documentOf('LinkConfig', 'name: eth1\nmtu: 9000\naddresses: [{address: 192.0.2.10/24}]'),
   documentOf('LinkConfig', 'name: eth1\naddresses: [{address: 192.0.2.9/24, $patch: delete}]'),
   documentOf('DummyLinkConfig', 'name: eth1'),
+  documentOf('RoutingRuleConfig', 'name: "1000"\nsrc: 10.1.0.0/16'),
   documentOf('ImageVerificationConfig', 'rules: [{image: "ghcr.io/*", skip: true}, {image: "docker.io/*", deny: true}]'),
   documentOf('RegistryAuthConfig', 'name: registry.example\npassword: anotherhunter22'),
   documentOf('RegistryAuthConfig', 'name: registry.example\n$patch: delete'),

@@ -214,7 +214,7 @@ const drawConfig: Draw = (random, shape) => {
 
 const drawOddPatches = (random: Random, { talos, kubernetes, setting }: Shape): readonly Source[] => {
   const some = (most: number, draw: () => Source): readonly Source[] => Array.from({ length: random.between(1, most) }, draw)
-  if (random.chance(0.15)) return some(2, () => drawSource(random))
+  if (random.chance(0.2)) return some(2, () => drawSource(random))
   // Where somebody has named images before, they are changed more often.
   if (random.chance(setting?.oddities?.written ? 0.5 : 0.2)) {
     const lists = [versionPatches(kubernetes), versionPatches(kubernetes), SHARED_PATCHES]

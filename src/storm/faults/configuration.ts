@@ -1,4 +1,4 @@
-import { setConfig, stageConfig, tryConfig } from '../../world/configuration.ts'
+import { pendingOf, setConfig, stageConfig, tryConfig } from '../../world/configuration.ts'
 import { answers } from '../../world/machine.ts'
 import type { Trouble } from '../plan.ts'
 import { machinesOf } from '../plan.ts'
@@ -7,18 +7,29 @@ import { deleteSources, setUpSources } from '../patch-sources.ts'
 
 /** What other people and tools do to the configurations of machines, and what machines have against one. */
 
-const WHATS = ['changed', 'changed', 'staged', 'tried', 'refused', 'spoiled', 'its patches are others', 'its patches are gone'] as const
+const WHATS = [
+  ...(['changed', 'changed', 'staged', 'tried', 'unstaged', 'refused', 'spoiled', 'unreadable', 'kept too late'] as const),
+  ...(['its patches are others', 'its patches are others', 'its patches are gone'] as const),
+]
+
+/** What Talos itself does not write, and whoever wrote it takes back. */
+const SPOILS: Readonly<Record<string, string>> = { spoiled: '---\n- no mapping\n', unreadable: '---\nno: [YAML\n' }
 
 export const configuration: Trouble<Stage> = {
   family: 'configuration',
   harmless: false,
-  draw: ({ random, shape, horizonMs }) => ({
-    family: 'configuration',
-    what: random.pick(WHATS),
-    when: { at: random.between(0, horizonMs) },
-    machine: random.between(0, machinesOf(shape) - 1),
-    forMs: random.between(1000, 120_000),
-  }),
+  draw: ({ random, shape, horizonMs, calls }) => {
+    const what = random.pick(WHATS)
+    return {
+      family: 'configuration',
+      what,
+      // Where something has just been done, or whenever.
+      when: random.chance(0.5) ? { call: random.between(1, calls) } : { at: random.between(0, horizonMs) },
+      machine: random.between(0, machinesOf(shape) - 1),
+      // Some trials end before their configuration can be kept.
+      forMs: what === 'kept too late' ? random.between(2, 20) * 60_000 : random.between(1000, 120_000),
+    }
+  },
   strike: (stage, { what, machine: index, forMs = 1000 }) => {
     const { world } = stage.story
     const machine = stage.machine(index)
@@ -43,14 +54,22 @@ export const configuration: Trouble<Stage> = {
         return stage.byHand(machine, () => stageConfig(world.site, machine, other))
       case 'tried':
         return stage.byHand(machine, () => tryConfig(world.site, machine, other, forMs))
-      case 'spoiled': {
-        // Talos itself writes no such thing, and whoever wrote it takes it back.
-        stage.byHand(machine, () => setConfig(world.site, machine, `${machine.config}---\n- no mapping\n`))
+      case 'unstaged':
+        return stage.byHand(machine, () => setConfig(world.site, machine, machine.config))
+      case 'spoiled':
+      case 'unreadable': {
+        const spoil = SPOILS[what] ?? ''
+        stage.byHand(machine, () => setConfig(world.site, machine, machine.config + spoil))
         return () => {
-          if (machine.config !== '')
-            stage.byHand(machine, () => setConfig(world.site, machine, machine.config.replace('---\n- no mapping\n', '')))
+          if (machine.config !== '') stage.byHand(machine, () => setConfig(world.site, machine, machine.config.replace(spoil, '')))
         }
       }
+      case 'kept too late':
+        return stage.disturb(call =>
+          call.name === 'applyConfiguration' && machine.addresses.includes(call.target) && pendingOf(machine) === 'trial'
+            ? { do: 'fail', when: 'before', fault: { kind: 'unreachable', message: `${call.target}: ${call.name}: unreachable` } }
+            : undefined,
+        )
       case 'refused': {
         const faults = world.faults.of(machine)
         faults.refusesConfig = '1 error occurred: it is not to its taste'
