@@ -1,11 +1,9 @@
 import { imageTitle } from '../../core/component-image.ts'
 import type { Opening, PlannedMachine, Stage } from '../../core/kind.ts'
-import { YES, wait } from '../../core/kind.ts'
-import { openTargets } from '../../core/ledger.ts'
 import { controlPlanesOf } from '../../core/machine-steps/target.ts'
 import type { View } from '../../core/world.ts'
 import { imageChange, imageToSet, setImage } from './set-image.ts'
-import { apiServersAreThere, componentsNeed, controlPlaneToOpen, goingOver, specOf, versionsOf } from './view.ts'
+import { apiServersAreThere, componentsNeed, controlPlaneToOpen, goingOver, oneAtATime, specOf, versionsOf } from './view.ts'
 
 const open = (view: View): Opening => {
   const found = controlPlaneToOpen(view)
@@ -30,7 +28,7 @@ export const kubeProxyStage: Stage = {
   summary:
     'The image of kube-proxy in the configuration of every control plane. Its pods are replaced in the last stage. Skipped where it is switched off.',
   ...goingOver({ machines: controlPlanesOf, openNeeds: componentsNeed, open }),
-  turn: ({ operation }) => (openTargets(operation.status).length > 0 ? wait('another machine is open') : YES),
+  turn: oneAtATime,
   steps: [setImage('kube-proxy', { guard: apiServersAreThere, guardNeeds: () => [{ what: 'controlPlane' }] })],
   abandon: [],
   preview,

@@ -3,7 +3,7 @@ import { CONFIG_PLACES } from '../../core/compatibility/removed-options.ts'
 import { imageTitle } from '../../core/component-image.ts'
 import type { Answer, Opening, PlannedMachine, Stage, Step, Verdict } from '../../core/kind.ts'
 import { YES, no, wait } from '../../core/kind.ts'
-import { ms, openTargets } from '../../core/ledger.ts'
+import { ms } from '../../core/ledger.ts'
 import { both } from '../../core/machine-steps/guards.ts'
 import {
   STATIC_POD_MS,
@@ -25,6 +25,7 @@ import {
   etcdIsWell,
   goingOver,
   imageBefore,
+  oneAtATime,
   podsOf,
   specOf,
   versionsOf,
@@ -185,7 +186,7 @@ export const staticPodStage = (component: StaticComponent): Stage => ({
     openNeeds: staticPodNeeds,
     open: open(component),
   }),
-  turn: ({ operation }) => (openTargets(operation.status).length > 0 ? wait('another machine is open') : YES),
+  turn: oneAtATime,
   steps: [
     setImage(component, {
       guard: guardOf(component),

@@ -4,6 +4,7 @@ import type { TalosOperation } from '../../api/talos-operation.ts'
 import { imageVersion, imageTitle } from '../../core/component-image.ts'
 import type { Opening, Stage, Verdict } from '../../core/kind.ts'
 import { YES, blockOf, wait } from '../../core/kind.ts'
+import { openTargets } from '../../core/ledger.ts'
 import { asGuard, gate } from '../../core/machine-steps/etcd.ts'
 import { machineToOpen } from '../../core/machine-steps/opening.ts'
 import { heldBecause, inOrder } from '../../core/machine-steps/order.ts'
@@ -62,6 +63,9 @@ export const apiServersAreThere = ({ operation, world }: View): Verdict => {
   }
   return YES
 }
+
+export const oneAtATime: Stage['turn'] = ({ operation }) =>
+  openTargets(operation.status).length > 0 ? wait('another machine is open') : YES
 
 /** The same as for any machine, but that none of them can be left out: it would stay behind the kubelets. */
 export const controlPlaneToOpen = (view: View): ReturnType<typeof machineToOpen> => {
