@@ -124,7 +124,9 @@ const drawNode: Draw = (random, shape) => {
   // Who sees that etcd is full gives its space back.
   const isFull = isMember && (oddities?.alarm === true || quota !== undefined)
   const action = random.pick(
-    isFull && random.chance(0.7) ? ['etcd-defrag'] : ['reboot', 'reboot', 'shutdown', 'restart-service', 'reset', ...etcdActions],
+    isFull && random.chance(0.7)
+      ? ['etcd-defrag']
+      : ['reboot', 'reboot', 'shutdown', 'restart-service', 'restart-service', 'reset', 'reset', ...etcdActions],
   )
   const accepted = shape.controlPlanes < 3 ? ['api-outage', 'no-fault-tolerance'] : ['no-fault-tolerance']
   return {
