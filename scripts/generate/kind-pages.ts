@@ -150,7 +150,7 @@ const sampleView = (kind: DocumentedKind, role: Target['role']): View => {
   }
   return {
     operation,
-    target: { name: `${role}-1`, role, phase: 'Running' },
+    target: { name: `${role}-1`, role, node: `${role}-1`, phase: 'Running' },
     world: {
       now: 0,
       watchedMs: 0,
@@ -169,7 +169,8 @@ const sampleView = (kind: DocumentedKind, role: Target['role']): View => {
       others: [],
       self: undefined,
       running: [],
-      facts: NO_FACTS,
+      // A machine on which nothing runs: what is asked of one is asked after its pods.
+      facts: { ...NO_FACTS, pods: { [`${role}-1`]: { ok: true, value: [] } }, budgets: { ok: true, value: [] } },
     },
   }
 }
