@@ -85,8 +85,8 @@ export const kinds: readonly Sabotage[] = [
     also: [
       {
         file: 'src/kinds/talos/rollout.ts',
-        find: `compareVersions(running, wanted) > 0 && !operation.spec.override`,
-        replace: `compareVersions(running, wanted) > 9`,
+        find: `versionOrder(facts.version, version) === 1 && !operation.spec.override`,
+        replace: `versionOrder(facts.version, version) === 9`,
       },
     ],
     caughtBy: 'path-is-legal',
@@ -134,8 +134,8 @@ export const kinds: readonly Sabotage[] = [
     also: [
       {
         file: 'src/kinds/kubernetes/view.ts',
-        find: 'if ((versionOrder(runs, version) ?? -1) < 0) return',
-        replace: 'if ((versionOrder(runs, version) ?? -1) < -9) return',
+        find: 'if (isBelow(runs, version)) return',
+        replace: 'if (isBelow(runs, version) && pods.value.length > 99) return',
       },
     ],
     caughtBy: 'nothing-is-newer-than-an-api-server',
@@ -177,7 +177,13 @@ export const kinds: readonly Sabotage[] = [
     file: 'src/kinds/kubernetes/kubernetes.ts',
     find: '...STATIC_COMPONENTS.map(staticPodStage)',
     replace: '...STATIC_COMPONENTS.slice(0, 2).map(staticPodStage)',
-    also: [{ file: 'src/kinds/kubernetes/manifests.ts', find: 'if (left.length > 0) return', replace: 'if (left.length > 99) return' }],
+    also: [
+      {
+        file: 'src/kinds/kubernetes/manifests.ts',
+        find: 'if (left.value.length > 0) return',
+        replace: 'if (left.value.length > 99) return',
+      },
+    ],
     caughtBy: 'all-have-the-version',
     spec: { kind: 'kubernetes', kubernetes: { version: 'v1.36.3' } },
   },
