@@ -59,7 +59,14 @@ const DEEDS: Readonly<Record<string, Deed>> = {
     return () => {
       if (cluster(stage)) return
       const { apiVersion, kind, spec } = object
-      store.create(ICHOR.clusters, { apiVersion, kind, metadata: { name: CLUSTER, namespace: NAMESPACE }, spec })
+      // As it is written down somewhere, without what somebody was trying just then.
+      const { windows = [], gates = [] } = stage.plan.shape.setting ?? {}
+      store.create(ICHOR.clusters, {
+        apiVersion,
+        kind,
+        metadata: { name: CLUSTER, namespace: NAMESPACE },
+        spec: { ...(spec as object), maintenanceWindows: windows, healthGates: gates },
+      })
     }
   },
   'registers the cluster once more': stage => {
