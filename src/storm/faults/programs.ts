@@ -65,16 +65,17 @@ export const programs: Trouble<Stage> = {
       case 'a probe fails': {
         const pod = store.list(RESOURCE.pods, 'kube-system').items.find(p => p.metadata.name === `kube-apiserver-${machine.name}`)
         if (!pod) return
-        const say = (status: 'True' | 'False'): void =>
+        const say = (isProbed: boolean): void =>
           stage.byHand(undefined, () => {
-            change(store, RESOURCE.pods, 'kube-system', pod.metadata.name, now =>
-              now.metadata.uid === pod.metadata.uid
-                ? { ...now, status: { ...(now.status as object), conditions: [{ type: 'Ready', status }] } }
-                : now,
-            )
+            change(store, RESOURCE.pods, 'kube-system', pod.metadata.name, now => {
+              if (now.metadata.uid !== pod.metadata.uid) return now
+              const { containerStatuses = [] } = now.status as { containerStatuses?: readonly { readonly ready: boolean }[] }
+              const isReady = isProbed && containerStatuses.every(({ ready }) => ready)
+              return { ...now, status: { ...(now.status as object), conditions: [{ type: 'Ready', status: isReady ? 'True' : 'False' }] } }
+            })
           })
-        say('False')
-        return () => say('True')
+        say(false)
+        return () => say(true)
       }
       case 'a configuration is staged':
         if (answers(machine) && pendingOf(machine) === undefined)
