@@ -1,4 +1,5 @@
 import type { TalosMachine } from '../../api/talos-machine.ts'
+import { hostsCalled } from '../../core/machine-name.ts'
 import type { KubeObject } from './api.ts'
 import { MACHINE } from './resource-types.ts'
 import type { Session } from './session.ts'
@@ -7,9 +8,11 @@ import { named, Stop } from './stop.ts'
 
 const clusterOf = ({ spec }: KubeObject): string => (spec as Partial<TalosMachine['spec']> | undefined)?.clusterRef?.name ?? ''
 
-const isCalled = ({ status }: KubeObject, text: string): boolean => {
-  const { hostname, nodeName } = (status ?? {}) as Partial<TalosMachine['status']>
-  return hostname === text || nodeName === text
+/** Those of the name, or else those whose host or Node is called so. */
+const allCalled = (machines: readonly KubeObject[], text: string): readonly KubeObject[] => {
+  const named = machines.filter(({ metadata }) => metadata.name === text)
+  const hosts = hostsCalled(machines, ({ status }) => (status ?? {}) as Partial<TalosMachine['status']>, text)
+  return [...new Set([...named, ...hosts])]
 }
 
 /** The machine of that name; else the only one whose host or Node is called so, because that is what people see. */
@@ -18,7 +21,7 @@ export const machineCalled = async (session: Session, text: string): Promise<Kub
   const found = await api.get(MACHINE, namespace, text)
   if (found.ok || found.fault.kind !== 'notFound') return must(session, found, `read machine ${text}`)
   const all = await api.list(MACHINE, namespace)
-  const [only, ...others] = (all.ok ? all.value : []).filter(machine => isCalled(machine, text))
+  const [only, ...others] = allCalled(all.ok ? all.value : [], text)
   if (!only) throw await notThere(session, MACHINE, text)
   if (others.length > 0) throw ambiguous(text, [only, ...others])
   return only
@@ -32,7 +35,7 @@ export const mustHaveMachine = async (session: Session, cluster: string, text: s
 
 export const isAnyCalled = async ({ api, namespace }: Session, cluster: string, text: string): Promise<boolean> => {
   const all = await api.list(MACHINE, namespace)
-  return all.ok && all.value.some(machine => clusterOf(machine) === cluster && (machine.metadata.name === text || isCalled(machine, text)))
+  return all.ok && allCalled(all.value, text).some(machine => clusterOf(machine) === cluster)
 }
 
 /** The names of the machines of a cluster that are called so, each of which has to be one. */
@@ -43,13 +46,15 @@ export const machinesCalled = async (session: Session, cluster: string, texts: r
 }
 
 const oneCalled = async (session: Session, all: readonly KubeObject[], cluster: string, text: string): Promise<KubeObject> => {
-  const fits = all.filter(machine => machine.metadata.name === text || isCalled(machine, text))
-  const here = fits.filter(machine => clusterOf(machine) === cluster)
+  const here = allCalled(
+    all.filter(machine => clusterOf(machine) === cluster),
+    text,
+  )
   const exact = here.find(({ metadata }) => metadata.name === text)
   if (!exact && here.length > 1) throw ambiguous(text, here)
   const found = exact ?? here[0]
   if (found) return found
-  const elsewhere = [...new Set(fits.map(clusterOf))]
+  const elsewhere = [...new Set(allCalled(all, text).map(clusterOf))]
   if (elsewhere.length === 0) throw await notThere(session, MACHINE, text)
   throw new Stop('error', `machine ${text} is not of cluster ${cluster}, but of ${named(elsewhere)}`, [
     `Say which cluster with --cluster ${elsewhere[0]}`,

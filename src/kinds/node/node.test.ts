@@ -224,6 +224,7 @@ describe('the checks refuse', () => {
   it.each<[string, View, readonly string[]]>([
     ['nothing where all is well', view({ action: 'reboot' }), []],
     ['a machine that there is not', view({ action: 'reboot', machine: 'wk-9' }), ['UnknownMachine']],
+    ['not the case of a host name', view({ action: 'reboot', machine: 'WK-1' }), []],
     [
       'a host name that two have',
       view({ action: 'reboot' }, { machines: m => ({ ...m, status: { ...m.status, hostname: 'wk-1' } }) }),

@@ -8,6 +8,7 @@ import { YES, blockOf, wait } from '../../core/kind.ts'
 import { ms } from '../../core/ledger.ts'
 import { asGuard, etcdViews, gate } from '../../core/machine-steps/etcd.ts'
 import { asRecorded } from '../../core/machine-steps/guards.ts'
+import { hostsCalled } from '../../core/machine-name.ts'
 import { chosen, isControlPlane, machineOf } from '../../core/machine-steps/target.ts'
 import type { View, World } from '../../core/world.ts'
 import { nodeSpec } from './spec.ts'
@@ -21,7 +22,7 @@ export const specOf = (operation: TalosOperation): NodeSpec => blockOf({ block: 
 export const meant = (operation: TalosOperation, world: World): readonly TalosMachine[] => {
   const { machine } = specOf(operation)
   const exact = world.machines.filter(m => m.metadata.name === machine)
-  return exact.length > 0 ? exact : world.machines.filter(m => m.status.hostname === machine || m.status.nodeName === machine)
+  return exact.length > 0 ? exact : hostsCalled(world.machines, m => m.status, machine)
 }
 
 export const rebootMs = (view: View): number => durationMs(view.operation.spec.timeouts.reboot)
