@@ -18,8 +18,8 @@ export type Weather = {
   readonly clockRate: Map<string, number>
   /** Addresses of machines whose installers say nothing any more, not even that they ended. */
   readonly mute: Set<string>
-  /** What the etcd at an address says instead of what is so, and since when. */
-  readonly etcdSays: Map<string, { readonly since: number; readonly edit: (view: EtcdView) => EtcdView }>
+  /** What the etcd at an address says instead of what is so, since when, and whether nothing may be done to a control plane meanwhile. */
+  readonly etcdSays: Map<string, { readonly since: number; readonly isOdd: boolean; readonly edit: (view: EtcdView) => EtcdView }>
   /** What the machine at an address says of itself instead of what is so. */
   readonly machineSays: Map<string, (facts: MachineFacts) => MachineFacts>
   /** What all machines say of each other instead of what is so. */

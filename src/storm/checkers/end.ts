@@ -3,6 +3,7 @@ import { isFinished } from '../../api/phases.ts'
 import type { TalosOperation } from '../../api/talos-operation.ts'
 import { isStopped } from '../../core/ledger.ts'
 import type { Checker } from '../checker.ts'
+import { tellsOfNoLock } from '../faults/answers.ts'
 import { isHarmless } from '../harmless.ts'
 import type { Machine } from '../../world/machine.ts'
 import { isExplained, isLeftOut } from './explained.ts'
@@ -61,8 +62,7 @@ export const lockIsFree: Checker = {
   post: (scene, object) => () => {
     const { holder, uid } = scene.lock()
     if (holder === '') return
-    // Told that there is no lock, its holder has none to give back. Whoever wants it takes it over from one that has ended.
-    if (scene.stage.plan.strikes.some(s => s.what === 'home.lease' && s.word === 'notFound')) return
+    if (tellsOfNoLock(scene.stage.plan)) return
     // Where a hand has taken the UID off the Lease, only the name is left to go by.
     const isIt = ({ metadata: { namespace, name, uid: own } }: TalosOperation): boolean =>
       uid === '' ? operationHolder(namespace, name) === holder : own === uid

@@ -17,7 +17,7 @@ export const oddEtcdIsHeeded: Checker = {
         // Nor is one whose reboot may be its cure, where somebody went past that.
         if (other === machine && (action === 'reset' || (action === 'reboot' && spec?.override))) continue
         const odd = other.addresses.map(address => scene.stage.weather.etcdSays.get(address)).find(said => said !== undefined)
-        if (odd && odd.since < askedAt('etcd', ...other.addresses))
+        if (odd?.isOdd && odd.since < askedAt('etcd', ...other.addresses))
           object(`${what} on ${machine.name} while etcd of ${other.name} said something odd`)
       }
     }),

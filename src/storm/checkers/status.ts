@@ -5,6 +5,7 @@ import { RESOURCE } from '../../world/objects.ts'
 import { runningSlot } from '../../world/slots.ts'
 import { ICHOR } from '../../world/ports/home.ts'
 import type { Checker } from '../checker.ts'
+import { tellsOfNoLock } from '../faults/answers.ts'
 import type { Machine } from '../../world/machine.ts'
 import type { Scene } from '../scene.ts'
 
@@ -181,6 +182,8 @@ export const retriesOnce: Checker = {
   name: 'a-retry-counts-once',
   rule: 'spec 12',
   post: (scene, object) => {
+    // Where a hand makes a status unsound between the two writes of a retry, it fails anew with the request still there.
+    if (scene.stage.plan.strikes.some(s => s.family === 'status')) return
     const asked = new Map<string, number>()
     const retried = new Map<string, number>()
     const isAsked = (operation: TalosOperation | undefined): boolean => operation?.metadata.annotations['ichor.maesh.dev/retry'] === 'true'
@@ -208,7 +211,8 @@ export const refusedIsUntouched: Checker = {
     return () => {
       for (const operation of stage.operations()) {
         if (operation.status.failureReason !== 'PreflightRefused') continue
-        if (scene.lock().uid === operation.metadata.uid) object(`${operation.metadata.name} was refused, and holds the cluster lock`)
+        if (scene.lock().uid === operation.metadata.uid && !tellsOfNoLock(stage.plan))
+          object(`${operation.metadata.name} was refused, and holds the cluster lock`)
         if (operation.status.machines?.some(t => t.phase === 'Running')) object(`${operation.metadata.name} was refused with machines open`)
       }
     }

@@ -1,7 +1,7 @@
 import type { FaultKind } from '../../ports/fault.ts'
 import type { PortCall } from '../../world/calls.ts'
 import { machinesOf } from '../plan.ts'
-import type { Trouble } from '../plan.ts'
+import type { Plan, Trouble } from '../plan.ts'
 import type { Stage } from '../stage.ts'
 import { LEADER_LEASE, NAMESPACE } from '../story.ts'
 
@@ -88,3 +88,6 @@ export const answers: Trouble<Stage> = {
     )
   },
 }
+
+/** Whether somebody may be told that there is no lock: then its holder has none to give back, and whoever wants it takes it over once he has ended. */
+export const tellsOfNoLock = ({ strikes }: Plan): boolean => strikes.some(s => s.what === 'home.lease' && s.word === 'notFound')

@@ -22,6 +22,9 @@ const stranger = (name: string): EtcdView['members'][number] => ({
 
 const anotherThan = ({ members: all, status: { memberID } }: EtcdView) => all.find(m => m.id !== memberID)
 
+/** As every member of an older Talos: then there is nothing to compare. */
+const NO_PROTOCOL = 'speaks no protocol that is known'
+
 const SAYS: Readonly<Record<string, Edit>> = {
   'knows another member': members(now => [...now, stranger('old-1')]),
   'knows two other members': members(now => [...now, stranger('old-1'), { ...stranger(''), id: 'f00e', peerURLs: [] }]),
@@ -45,7 +48,7 @@ const SAYS: Readonly<Record<string, Edit>> = {
   'lags behind': status(({ raftIndex }) => ({ raftAppliedIndex: raftIndex - 50_000n })),
   'is almost full': status(({ dbSizeInUse }) => ({ dbSize: 2 ** 34, dbSizeInUse: dbSizeInUse })),
   'is full of data': status(() => ({ dbSize: 2 ** 34, dbSizeInUse: 2 ** 34 })),
-  'speaks no protocol that is known': status(() => ({ protocolVersion: 'unknown' })),
+  [NO_PROTOCOL]: status(() => ({ protocolVersion: 'unknown' })),
   'speaks an old protocol': status((_, index) => ({ protocolVersion: `3.${index}.0` })),
   'is starting': view => ({ ...view, service: { state: 'Preparing', healthy: false } }),
   'is not well': view => ({ ...view, service: { ...view.service, healthy: false } }),
@@ -75,7 +78,7 @@ export const etcdSays: Trouble<Stage> = {
     stage.note(`etcd of ${told.map(m => m.name).join(', ')} ${what}`)
     const addresses = told.flatMap(m => m.addresses.map(address => [address, m.index] as const))
     for (const [address, at] of addresses)
-      stage.weather.etcdSays.set(address, { since: world.schedule.now(), edit: view => edit(view, at) })
+      stage.weather.etcdSays.set(address, { since: world.schedule.now(), isOdd: what !== NO_PROTOCOL, edit: view => edit(view, at) })
     return () => {
       for (const [address] of addresses) stage.weather.etcdSays.delete(address)
     }
