@@ -1,10 +1,10 @@
 import { describe, expect, it } from 'vitest'
-import { ANNOTATION, API_VERSION, leaseName, operationHolder } from '../api/names.ts'
+import { ANNOTATION, API_VERSION, LABEL, leaseName, operationHolder } from '../api/names.ts'
 import type { TalosMachineStatus } from '../api/talos-machine.ts'
 import { CLUSTER, NAMESPACE, createStory } from '../storm/story.ts'
 import type { Machine } from '../world/machine.ts'
 import { RESOURCE } from '../world/objects.ts'
-import { writeTalosconfig } from '../world/ports/connections.ts'
+import { registerCluster, writeTalosconfig } from '../world/ports/connections.ts'
 import { ICHOR } from '../world/ports/home.ts'
 
 const DAY = 24 * 3_600_000
@@ -45,6 +45,31 @@ it('looks again at a cluster that is listed, although the server once answered t
   story.start()
   await story.until('the cluster is described', () => clusterIn(story, CLUSTER).status?.machines?.summary === '5/5')
   expect(schedule.now() - begin).toBeGreaterThanOrEqual(60_000)
+})
+
+it('finds the machines of a TalosCluster that was deleted again under another name, with what people wrote on them', async () => {
+  const story = createStory()
+  const { store } = story.world
+  const holds = (): readonly string[] =>
+    store
+      .list(ICHOR.machines)
+      .items.flatMap(({ metadata, ...m }) =>
+        (m['spec'] as { clusterRef: { name: string } }).clusterRef.name === 'renamed' && metadata.annotations?.[ANNOTATION.upgradeHold]
+          ? [`${metadata.labels?.[LABEL.cluster]}: ${metadata.annotations[ANNOTATION.upgradeHold]}`]
+          : [],
+      )
+  story.start()
+  await story.until('the cluster is described', () => clusterIn(story, CLUSTER).status?.machines?.summary === '5/5')
+  const [first] = store.list(ICHOR.machines).items
+  if (!first) throw new Error('there is no machine')
+  store.update(ICHOR.machines, {
+    ...first,
+    metadata: { ...first.metadata, annotations: { ...first.metadata.annotations, [ANNOTATION.upgradeHold]: 'until its disk is new' } },
+  })
+  store.remove(ICHOR.clusters, NAMESPACE, CLUSTER)
+  registerCluster(story.world, { namespace: NAMESPACE, name: 'renamed' })
+  await story.until('it is described', () => clusterIn(story, 'renamed').status?.machines?.summary === '5/5')
+  expect(holds()).toEqual(['renamed: until its disk is new'])
 })
 
 it('writes the etcd member of each control plane into its TalosMachine, and none into those of workers', async () => {

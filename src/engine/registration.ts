@@ -4,7 +4,7 @@ import type { TalosMachine, TalosMachineSpec } from '../api/talos-machine.ts'
 import { machineName } from '../core/machine-name.ts'
 import { impostor } from '../core/recorded-machine.ts'
 import { failed, type Result } from '../ports/fault.ts'
-import type { Home } from '../ports/home.ts'
+import type { Home, Key } from '../ports/home.ts'
 import type { ClusterMember, MachineFacts, Talos } from '../ports/talos.ts'
 import type { Log } from './log.ts'
 
@@ -31,17 +31,32 @@ export const registered = async (
   const nodeID = member.nodeID || (facts.ok && facts.value.nodeID) || ''
   const machine = byIdentity ?? known.find(m => m.spec.address === address && (m.status.nodeID === undefined || m.status.nodeID === nodeID))
   const spec: TalosMachineSpec = { ...machine?.spec, clusterRef: { name: cluster.metadata.name }, address, role: member.role }
-  if (!machine) {
-    const name = machineName(member.hostname, nodeID)
-    const created = await home.createMachine({ namespace: cluster.metadata.namespace, name }, spec, {
-      labels: { [LABEL.cluster]: cluster.metadata.name, [LABEL.role]: member.role },
-      annotations: { [ANNOTATION.hostname]: member.hostname },
-    })
-    if (created.ok) return { machine: created.value, facts }
-    log.warn('a TalosMachine could not be created', { machine: name, fault: created.fault.message })
-    return undefined
-  }
-  return { machine: await kept(home, machine, spec), facts }
+  if (machine) return { machine: await kept(home, machine, spec), facts }
+  const key = { namespace: cluster.metadata.namespace, name: machineName(member.hostname, nodeID) }
+  const labels = { [LABEL.cluster]: cluster.metadata.name, [LABEL.role]: member.role }
+  const created = await home.createMachine(key, spec, { labels, annotations: { [ANNOTATION.hostname]: member.hostname } })
+  const made = created.ok || created.fault.kind !== 'alreadyExists' ? created : await inherited(home, key, spec, labels)
+  if (made.ok) return { machine: made.value, facts }
+  log.warn('a TalosMachine could not be created', { machine: key.name, fault: made.fault.message })
+  return undefined
+}
+
+/**
+ * Who deletes a TalosCluster and registers its machines under another name finds them again, with all that people have written on them. Those of a
+ * TalosCluster that is there are left to it.
+ */
+const inherited = async (
+  home: Home,
+  key: Key,
+  spec: TalosMachineSpec,
+  labels: Readonly<Record<string, string>>,
+): Promise<Result<TalosMachine>> => {
+  const machine = await home.machine(key)
+  if (!machine.ok) return machine
+  const { name } = machine.value.spec.clusterRef
+  const owner = await home.cluster({ namespace: key.namespace, name })
+  if (!owner.ok && owner.fault.kind === 'notFound') return home.writeMachineSpec(machine.value, { ...machine.value.spec, ...spec }, labels)
+  return owner.ok ? failed('alreadyExists', `TalosMachine ${key.name} is there already, of TalosCluster ${name}`) : owner
 }
 
 /** Its address, its role, and the label of that role are what they should be. */
