@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import { z } from 'zod'
 import { ANNOTATION, FINALIZER } from '../api/names.ts'
+import type { TalosCluster } from '../api/talos-cluster.ts'
 import type { OperationStatus, TalosOperation, Target } from '../api/talos-operation.ts'
 import type { Lease } from '../ports/home.ts'
 import type { MachineFacts } from '../ports/talos.ts'
@@ -157,6 +158,22 @@ describe('before the lock', () => {
     const checked = decided(operation(status(accepted)), {}, free)
     expect(checked).toMatchObject({ do: 'record', status: { preflight: { underLock: false } } })
     expect(decided(operation(status(checked)), {}, free)).toEqual({ do: 'acquire', takeOver: undefined })
+  })
+
+  it.each<[string, TalosCluster['status']]>([
+    ['nobody has looked at the cluster, which may be as new', {}],
+    [
+      'the cluster has machines, and the list of them is older',
+      { conditions: [], machines: { total: 5, controlPlanes: 3, ready: 5, summary: '5/5' } },
+    ],
+  ])('waits where %s, instead of being refused for it', (_, seen) => {
+    const cluster = { ...world().cluster, status: seen }
+    const answer = decided(operation({ phase: 'Pending' }), {}, { ...free, cluster })
+    expect(status(answer)).toMatchObject({
+      phase: 'Pending',
+      message: 'Waits until the machines of TalosCluster home are discovered.',
+    })
+    expect(decided(operation(status(answer)), {}, { ...free, cluster })).toMatchObject({ do: 'rest', forMs: expect.any(Number) })
   })
 
   it('says all refusals at once, and takes no lock', () => {

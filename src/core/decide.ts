@@ -185,13 +185,28 @@ const beforeTheLock = (kind: Kind, operation: TalosOperation, world: World): Dec
   return rest(operation, status, world.timing.idleMs)
 }
 
-/** `startAfter` and the maintenance windows: nothing new is begun outside them. */
+/** `startAfter` and the maintenance windows: nothing new is begun outside them, nor while machines are still to be seen. */
 const tooEarly = (operation: TalosOperation, world: World): Decision | undefined => {
   const start = operation.spec.startAfter === undefined ? 0 : ledger.ms(operation.spec.startAfter)
   if (start > world.now) return waitToStart(operation, world, `Starts at ${operation.spec.startAfter}.`, start)
+  if (isUnseen(world))
+    return rest(
+      operation,
+      ledger.held(
+        operation.status,
+        world.now,
+        `Waits until the machines of TalosCluster ${world.cluster.metadata.name} are discovered.`,
+        undefined,
+      ),
+      world.timing.idleMs,
+    )
   const closed = outsideWindow(operation, world)
   return closed ? waitToStart(operation, world, closed.message, closed.opensAt) : undefined
 }
+
+/** Nobody has looked at the cluster yet, which may be as new as the operation; or it has machines, and the list of them is older. */
+const isUnseen = ({ machines, cluster: { status } }: World): boolean =>
+  machines.length === 0 && (status.conditions === undefined || (status.machines?.total ?? 0) > 0)
 
 const waitToStart = (operation: TalosOperation, world: World, message: string, until: number | undefined): Decision =>
   rest(operation, ledger.held(operation.status, world.now, message, until), restUntil(until, world.now))

@@ -64,7 +64,7 @@ export const unregistered = (world: World): readonly Refusal[] => {
           `The machines of TalosCluster ${cluster} cannot be discovered: ${sentence(ready.message)} Mend that first; they are then discovered by themselves.`,
         ),
       ]
-    const why = ready && ready.status !== 'True' ? sentence(ready.message) : 'It has not been discovered yet; wait for its condition Ready.'
+    const why = ready ? sentence(ready.message) : 'It has not been discovered yet; wait for its condition Ready.'
     return [refuse('NoMachines', `TalosCluster ${cluster} has no machines. ${why}`)]
   }
   return []

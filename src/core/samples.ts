@@ -49,7 +49,7 @@ export const operation = (
 const cluster: TalosCluster = {
   metadata: metadata({ name: 'home' }),
   spec: { talosconfigSecretRef: { name: 'talosconfig', key: 'talosconfig' } },
-  status: {},
+  status: { conditions: [] },
 }
 
 export const world = (change: Partial<World> = {}): World => ({

@@ -93,6 +93,8 @@ export const playPlan = async (plan: Plan, options: StormOptions = {}): Promise<
   }
   if (setting.oddities?.early) for (const { name } of plan.operations) create(stage, name)
   await story.until('the machines are known', () => known() || isOver(), 10 * MINUTE)
+  // Lists that are stale are older than that, but not out of the middle of it.
+  if (plan.strikes.some(s => s.family === 'stale')) await pass(MINUTE)
   stage.byHand(undefined, () => setUp(story, setting))
   // Long ago: whatever was restarted by it runs again.
   if (setting.oddities?.written) await pass(5 * MINUTE)
