@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest'
-import { given } from '../../kinds/talos/test-view.ts'
+import { at, facts, given } from '../../kinds/talos/test-view.ts'
+import type { MachineFacts } from '../../ports/talos.ts'
 import type { View } from '../world.ts'
 import { fewAtATime, workerTurn } from './turn.ts'
 
@@ -32,4 +33,27 @@ describe.each([
   it('counts a worker that is known twice once', () => expect(turn(besideItsTwin('67%')).may).toBe('wait'))
   it('counts one that is replaced once', () => expect(turn(besideItsHeir('67%')).may).toBe('wait'))
   it('gives what it leaves', () => expect(turn(besideItsTwin('100%')).may).toBe('yes'))
+})
+
+describe('a worker that discovery saw away, while another is', () => {
+  /** wk-1 asks; wk-2 has lost its Node. */
+  const besideTheLost = (now: Partial<MachineFacts>): View =>
+    given({
+      of: 'wk-1',
+      status: { machines: [{ name: 'wk-1-aaaaa', role: 'worker', phase: 'Pending' }] },
+      machine: { ok: true, value: facts('wk-1', now) },
+      nodes: { 'wk-2': undefined },
+      machines: m =>
+        m.metadata.name === 'wk-1-aaaaa'
+          ? {
+              ...m,
+              status: {
+                ...m.status,
+                conditions: [{ type: 'Ready', status: 'False', reason: 'Rebooting', message: '', lastTransitionTime: at(20_000) }],
+              },
+            }
+          : m,
+    })
+  it('may be opened while it is: it takes nothing more away', () => expect(workerTurn(besideTheLost({ stage: 'booting' })).may).toBe('yes'))
+  it('waits once it is back', () => expect(workerTurn(besideTheLost({})).may).toBe('wait'))
 })

@@ -4,14 +4,21 @@ import { YES, wait } from '../kind.ts'
 import { openTargets, targetsOf } from '../ledger.ts'
 import type { WorkerState } from '../rollout-order.ts'
 import { allowedUnavailable, countMachines, workerQuota } from '../rollout-order.ts'
-import type { View } from '../world.ts'
-import { nodeFacts, displayName, machineTitle } from '../world.ts'
+import type { View, World } from '../world.ts'
+import { displayName, isKnown, machineFacts, machineTitle, nodeFacts } from '../world.ts'
 
 const isWorker = (machine: TalosMachine): boolean => machine.spec.role === 'worker'
 const named = ({ metadata, status }: TalosMachine): Pick<WorkerState, 'name' | 'node'> => ({
   name: metadata.name,
   ...(status.nodeName ? { node: status.nodeName } : {}),
 })
+
+/** As it was seen just now where it was asked; what discovery wrote may be half a minute old. */
+const isRunning = (world: World, { metadata: { name }, status }: TalosMachine): boolean => {
+  if (!isKnown(world.facts, { what: 'machine', name })) return status.conditions?.find(c => c.type === 'Ready')?.status === 'True'
+  const facts = machineFacts(world, name)
+  return facts.ok && facts.value.stage === 'running' && facts.value.ready
+}
 
 /** Whether one more worker may go away: as many as `maxUnavailable` leaves, counting those that are away by nobody's order. */
 export const workerTurn = ({ operation, target, world }: View): Turn => {
@@ -27,8 +34,8 @@ export const workerTurn = ({ operation, target, world }: View): Turn => {
     workers: [
       ...world.machines.filter(isWorker).map(m => ({
         ...named(m),
-        // What discovery wrote may be half a minute old; a machine that we closed ourselves was seen running after that.
-        running: closed.has(m.metadata.name) || m.status.conditions?.find(c => c.type === 'Ready')?.status === 'True',
+        // A machine that we closed ourselves was seen running since.
+        running: closed.has(m.metadata.name) || isRunning(world, m),
       })),
       // A machine that is worked on is away, also while its TalosMachine is not there: somebody deleted it, and it is discovered anew.
       // One that was replaced is known by its Node, and counts once.
