@@ -122,7 +122,7 @@ export const sizesAreBounded: Checker = {
   post: (scene, object) => {
     const { store } = scene.world
     const secrets = store.list(RESOURCE.secrets).items.flatMap(s => Object.values((s['data'] ?? {}) as Record<string, string>))
-    const writes: number[] = []
+    const writes: { readonly at: number; readonly open: number }[] = []
     // Where somebody else writes after each of our looks, there is no end of it.
     const limit = scene.stage.plan.strikes.some(s => s.what.endsWith('conflicts') || s.word === 'conflict')
       ? Infinity
@@ -143,10 +143,10 @@ export const sizesAreBounded: Checker = {
       look('TalosOperation', operation.metadata, JSON.stringify(operation)),
     )
     scene.onOperation(({ before, after }) => {
-      if (standing(before) === standing(after)) writes.push(scene.now())
-      while ((writes[0] ?? Infinity) < scene.now() - 60_000) writes.shift()
       const open = after?.status.machines?.filter(t => t.phase === 'Running').length ?? 0
-      if (writes.length > limit * Math.max(1, open))
+      if (standing(before) === standing(after)) writes.push({ at: scene.now(), open })
+      while ((writes[0]?.at ?? Infinity) < scene.now() - 60_000) writes.shift()
+      if (writes.length > limit * Math.max(1, ...writes.map(w => w.open)))
         object(`operations were written ${writes.length} times in a minute, and came no further`)
     })
     return () => {
