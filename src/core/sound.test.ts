@@ -69,19 +69,26 @@ describe('what cannot have come to be by carrying it out', () => {
 
 describe('times that have not come yet', () => {
   const far = '9999-12-31T23:59:59Z'
+  const receipt = (at: string) => ({ step: 'try', bootID: 'b', value: 'taken', at })
   it('are taken for now, also where they are no times', () => {
     const status: OperationStatus = {
       lastRetry: far,
       startedAt: 'never',
       waiting: { for: 'x', since: far },
-      machines: [open({ stepStartedAt: far, actedAt: far, firstActedAt: far, stableSince: far, retryAt: far }), open({ name: 'wk-2' })],
+      machines: [
+        open({ stepStartedAt: far, actedAt: far, firstActedAt: far, stableSince: far, retryAt: far, receipts: [receipt(far)] }),
+        open({ name: 'wk-2', receipts: [receipt(iso(NOW - 1000))] }),
+      ],
     }
     const now = iso(NOW)
     expect(withoutFuture(status, NOW)).toEqual({
       lastRetry: now,
       startedAt: now,
       waiting: { for: 'x', since: now },
-      machines: [open({ stepStartedAt: now, actedAt: now, firstActedAt: now, stableSince: now, retryAt: now }), open({ name: 'wk-2' })],
+      machines: [
+        open({ stepStartedAt: now, actedAt: now, firstActedAt: now, stableSince: now, retryAt: now, receipts: [receipt(now)] }),
+        open({ name: 'wk-2', receipts: [receipt(iso(NOW - 1000))] }),
+      ],
     })
   })
 

@@ -91,7 +91,9 @@ const mendedTimes = (status: OperationStatus, now: number): OperationStatus => {
   const machines = status.machines?.map((target): Target => {
     const times = future(target, ['stepStartedAt', 'actedAt', 'firstActedAt', 'stableSince', 'startedAt'])
     const retry = isPast(target.retryAt, now + LONGEST_RETRY_MS) ? {} : { retryAt: iso(now) }
-    return isEmpty(times) && isEmpty(retry) ? target : { ...target, ...times, ...retry }
+    const { receipts: given = [] } = target
+    const receipts = given.every(({ at }) => isPast(at)) ? {} : { receipts: given.map(one => ({ ...one, ...future(one, ['at']) })) }
+    return isEmpty(times) && isEmpty(retry) && isEmpty(receipts) ? target : { ...target, ...times, ...retry, ...receipts }
   })
   const isSame = isEmpty(changes) && isEmpty(wait) && isEmpty(failure) && (machines ?? []).every((t, i) => t === status.machines?.[i])
   if (isSame) return status

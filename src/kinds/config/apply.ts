@@ -208,7 +208,7 @@ const putBack = (view: View): Answer => {
   if (begun === undefined) return no(NOT_YET)
   // A person has looked, and wants another try.
   if (isPast && ms(view.operation.status.lastRetry) >= begun) return no(NOT_YET)
-  const wasTaken = isPast || (receipt !== undefined && ms(receipt.at) >= begun)
+  const wasTaken = isPast || (receipt !== undefined && ms(receipt.at) > begun)
   const wasSilent = !isPast && target.fault !== undefined && (world.now - begun >= tryMs(view) || (target.attempts ?? 0) > 1)
   if (!(wasTaken || wasSilent) || !isInSightSince(view, begun)) return no(NOT_YET)
   return {

@@ -6,6 +6,7 @@ import type { Trouble } from '../plan.ts'
 import { worldOf } from '../setting.ts'
 import type { Stage } from '../stage.ts'
 import { CLUSTER, NAMESPACE } from '../story.ts'
+import { isRegisteredTwice } from './objects.ts'
 
 /** What becomes of the keys that Ichor was given, and of the object that says where they lie. */
 
@@ -72,6 +73,7 @@ export const access: Trouble<Stage> = {
       case 'Talos does not know us':
         return deny('talos', 'unauthenticated')
       case 'the cluster is deleted':
+        if (isRegisteredTwice(stage.plan)) return undefined
         world.store.remove(ICHOR.clusters, NAMESPACE, CLUSTER)
         return () => registerCluster(world, { ...KEY, name: CLUSTER }, worldOf(stage.plan.shape.setting ?? {}, stage.plan.shape).cluster)
       default:

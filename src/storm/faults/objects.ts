@@ -4,7 +4,7 @@ import { registerCluster, writeTalosconfig } from '../../world/ports/connections
 import { ICHOR } from '../../world/ports/home.ts'
 import type { KubeObject } from '../../world/store.ts'
 import { machinesOf } from '../plan.ts'
-import type { Trouble } from '../plan.ts'
+import type { Plan, Trouble } from '../plan.ts'
 import type { Stage } from '../stage.ts'
 import { CLUSTER, NAMESPACE } from '../story.ts'
 
@@ -52,12 +52,14 @@ const lend = (stage: Stage, holderIdentity: string): (() => void) | undefined =>
 
 const ONCE_MORE = 'registers the cluster once more'
 
+/** Who deletes the cluster then gives its machines to the other registration, with a lock of its own, which is not the one that is looked at. */
+export const isRegisteredTwice = ({ strikes }: Plan): boolean => strikes.some(s => s.what === ONCE_MORE)
+
 const DEEDS: Readonly<Record<string, Deed>> = {
   'deletes the cluster': stage => {
     const { store } = stage.story.world
     const object = cluster(stage)
-    // The other registration would get its machines, and a lock of its own, which is not the one that is looked at.
-    if (!object || stage.plan.strikes.some(s => s.what === ONCE_MORE)) return undefined
+    if (!object || isRegisteredTwice(stage.plan)) return undefined
     store.remove(ICHOR.clusters, NAMESPACE, CLUSTER)
     return () => {
       if (cluster(stage)) return
