@@ -86,7 +86,8 @@ export const installsOnce: Checker = {
   kinds: ['talos'],
   post: (scene, object) => {
     const isCut =
-      scene.stage.plan.strikes.some(s => CUTS.has(s.family)) ||
+      // A leader who is not told that its Lease was renewed stands down, and leads anew without another term.
+      scene.stage.plan.strikes.some(s => CUTS.has(s.family) || s.what === 'writes fail after their effect') ||
       (!scene.stage.plan.shape.homeOutside && scene.stage.plan.shape.controlPlanes < 3)
     const installed = new Map<string, number>()
     scene.onAct(({ what, machine }) => {
