@@ -181,14 +181,14 @@ export const impostors = (known: readonly Known[]): readonly Refusal[] =>
 
 /** Whether every machine is one, and each Node has its machine. */
 export const identity = (world: World, known: readonly Known[], nodes: readonly NodeFacts[]): readonly Refusal[] => {
-  const twins = (what: string, key: (k: Known) => string): readonly Refusal[] =>
+  const twins = (what: string, key: (k: Known) => string, remedy: string): readonly Refusal[] =>
     known.flatMap((k, i) => {
       const twin = known.slice(0, i).find(o => key(o) === key(k) && key(k) !== '')
       return twin
         ? [
             refuse(
               'MachineAmbiguous',
-              `TalosMachines ${twin.machine.metadata.name} and ${k.machine.metadata.name} have the same ${what} ${key(k)}: one of them is not what it says. Delete the TalosMachine that is wrong; it is discovered anew.`,
+              `TalosMachines ${twin.machine.metadata.name} and ${k.machine.metadata.name} have the same ${what} ${key(k)}: ${remedy}`,
               k.machine.metadata.name,
             ),
           ]
@@ -214,7 +214,18 @@ export const identity = (world: World, known: readonly Known[], nodes: readonly 
         `Node ${n.name} (${n.addresses.join(', ') || 'no address known'}) belongs to no TalosMachine: its machine would be left behind. Write a TalosMachine for it, or delete the Node if its machine is gone.`,
       ),
     )
-  return [...addresses, ...(addresses.length > 0 ? [] : twins('Talos node id', k => k.facts.nodeID)), ...impostors(known), ...strangers]
+  const same = twins(
+    'Talos node id',
+    k => k.facts.nodeID,
+    'one of them is not what it says. Delete the TalosMachine that is wrong; it is discovered anew.',
+  )
+  const namesakes = twins(
+    'Node name',
+    k => k.facts.nodename.toLowerCase(),
+    'only one of them can be that Node. Give the other another host name.',
+  )
+  const doubles = [addresses, same, namesakes].find(found => found.length > 0) ?? []
+  return [...doubles, ...impostors(known), ...strangers]
 }
 
 const unansweredCount = (world: World, known: readonly Known[]): number => world.machines.length - known.length
