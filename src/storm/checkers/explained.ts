@@ -139,7 +139,8 @@ const REASONS: Readonly<Record<string, Explains>> = {
   BootedOldVersion: isForcedUpon,
   InstallFailed: isForcedUpon,
   ManifestSyncFailed: asked => odd(asked).manifest === 'refused',
-  StaticPodTimeout: asked => odd(asked).crashing !== undefined || changesVersions(asked),
+  // Static pods are found by names, which two machines may share.
+  StaticPodTimeout: asked => odd(asked).crashing !== undefined || odd(asked).namesake !== undefined || changesVersions(asked),
   KubeletTimeout: asked => odd(asked).crashing !== undefined || odd(asked).vendorTail !== undefined,
 }
 

@@ -76,6 +76,8 @@ const DEEDS: Readonly<Record<string, Deed>> = {
   },
   [ONCE_MORE]: stage => {
     const { world } = stage.story
+    // Of two that are made in one second either may be the first, and has the machines.
+    if (world.schedule.now() - Date.parse(cluster(stage)?.metadata.creationTimestamp ?? '') < 1000) return undefined
     registerCluster(world, { namespace: NAMESPACE, name: 'home-again' })
     return asksOf(stage, 'home-again', () => void world.store.remove(ICHOR.clusters, NAMESPACE, 'home-again'))
   },
