@@ -10,6 +10,7 @@ import { crds, installed } from '../../src/app/cli/install-objects.ts'
 import { typeOf } from '../../src/install/installation.ts'
 import { type RealKubeApiserver, startKubeApiserver } from '../real/kube-apiserver.ts'
 import { realParts } from '../real/parts.ts'
+import { typesGone } from '../real/types-gone.ts'
 
 const parts = await realParts('etcd', 'kube-apiserver', 'kubectl')
 const bin = join(import.meta.dirname, '../../bin/ichor')
@@ -108,11 +109,7 @@ describe.skipIf('missing' in parts)(`what is applied${'missing' in parts ? ` (${
     await ichor('install', '--image', IMAGE, '--no-wait')
     const byInstall = await there(objects)
     await ichor('uninstall', '--crds', '--confirm', NAMESPACE)
-    await expect
-      .poll(async () => (await server.request({ path: '/apis/apiextensions.k8s.io/v1/customresourcedefinitions' })).body.items, {
-        timeout: 60_000,
-      })
-      .toEqual([])
+    await typesGone(server)
 
     const { stdout } = await kubectl('apply', '--server-side', '-f', file)
     expect(stdout.trim().split('\n')).toHaveLength(objects.length)
@@ -122,5 +119,5 @@ describe.skipIf('missing' in parts)(`what is applied${'missing' in parts ? ` (${
     // And Git takes it over again.
     await kubectl('apply', '--server-side', '--force-conflicts', '-f', file)
     expect(await there(objects)).toEqual(byInstall)
-  }, 180_000)
+  }, 300_000)
 })

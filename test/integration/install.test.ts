@@ -13,6 +13,7 @@ import { installed, type Wanted } from '../../src/app/cli/install-objects.ts'
 import { typeOf } from '../../src/install/installation.ts'
 import { type KubeAnswer, type KubeRequest, type RealKubeApiserver, startKubeApiserver } from '../real/kube-apiserver.ts'
 import { realParts } from '../real/parts.ts'
+import { typesGone } from '../real/types-gone.ts'
 
 const parts = await realParts('etcd', 'kube-apiserver', 'helm', 'kubectl')
 const root = join(import.meta.dirname, '..', '..')
@@ -281,6 +282,7 @@ describe.skipIf('missing' in parts)(`installing${'missing' in parts ? ` (${parts
       await rolesOutOfTheWay()
       // Helm leaves the resource types.
       expect((await ichor('uninstall', '-n', NAMESPACE, '--crds', '--confirm', NAMESPACE)).code).toBe(0)
+      await typesGone(server)
       const before = await settled()
       const dry = await ichor('install', '-n', NAMESPACE, '--image', IMAGE, '--dry-run')
       expect(dry).toMatchObject({ code: 0, out: expect.stringContaining('Nothing was written.') as string })
@@ -312,12 +314,13 @@ describe.skipIf('missing' in parts)(`installing${'missing' in parts ? ` (${parts
       expect(left.filter(key => !key.startsWith('CustomResourceDefinition '))).toEqual([`Namespace /${NAMESPACE}`])
       const crds = await ichor('uninstall', '-n', NAMESPACE, '--crds', '--confirm', NAMESPACE)
       expect(crds.code, crds.err).toBe(0)
+      await typesGone(server)
       // The API server still names a type for a moment that is gone.
       await vi.waitFor(async () => expect(changes(before, await everything())).toEqual([`Namespace /${NAMESPACE}`]), {
         timeout: 30_000,
         interval: 500,
       })
-    }, 120_000)
+    }, 300_000)
 
     it('waits until a controller is available, and says what keeps it', async () => {
       const late = await ichor('install', '-n', NAMESPACE, '--image', IMAGE, '--timeout', '3s')
