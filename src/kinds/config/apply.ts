@@ -208,6 +208,7 @@ const putBack = (view: View): Answer => {
   if (begun === undefined) return no(NOT_YET)
   // A person has looked, and wants another try.
   if (isPast && ms(view.operation.status.lastRetry) >= begun) return no(NOT_YET)
+  // One of the same moment was put there with the act itself, by a clock that was set back: it tells of the try before.
   const wasTaken = isPast || (receipt !== undefined && ms(receipt.at) > begun)
   const wasSilent = !isPast && target.fault !== undefined && (world.now - begun >= tryMs(view) || (target.attempts ?? 0) > 1)
   if (!(wasTaken || wasSilent) || !isInSightSince(view, begun)) return no(NOT_YET)
