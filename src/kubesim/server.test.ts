@@ -1,5 +1,7 @@
 // What the conformance suite cannot ask of both servers: credentials, hooks, forgotten history, the end.
+import { once } from 'node:events'
 import { request } from 'node:https'
+import { connect } from 'node:net'
 import { afterEach, describe, expect, test } from 'vitest'
 import { ask, watch } from '../../test/conformance/kubernetes/client.ts'
 import { resources } from '../../test/conformance/kubernetes/resources.ts'
@@ -175,6 +177,14 @@ describe('watches', () => {
     await server.close()
     await open.ended()
     await expect(ask(server, { path: configMaps })).rejects.toThrow('ECONNREFUSED')
+  })
+  test('does not wait for one that has connected and said nothing yet', async () => {
+    const server = await start()
+    const socket = connect({ host: '127.0.0.1', port: Number(new URL(server.url).port) })
+    await once(socket, 'connect')
+    const closed = once(socket, 'close')
+    await server.stop()
+    await closed
   })
 })
 

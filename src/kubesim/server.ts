@@ -255,7 +255,8 @@ export const serveKubernetes = async (options: ServeOptions): Promise<ServedKube
       })
     },
   )
-  server.on('secureConnection', (socket: Socket) => {
+  // From its first byte on: one whose handshake is not over would hold up the end, and be served after it.
+  server.on('connection', (socket: Socket) => {
     sockets.add(socket)
     socket.setNoDelay(true)
     socket.on('close', () => sockets.delete(socket))

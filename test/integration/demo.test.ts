@@ -9,7 +9,8 @@ import { realParts } from '../real/parts.ts'
 const servers = await realParts('etcd', 'kube-apiserver')
 
 const main = join(import.meta.dirname, '..', '..', 'src', 'app', 'demo', 'main.ts')
-const LONG = 120_000
+/** Longer than what a scenario waits for at most, so that it says itself what did not come. */
+const LONG = 300_000
 const QUICK = ['--speed', '200'] as const
 const SMALL = ['--machines', '1+1', ...QUICK] as const
 

@@ -132,6 +132,7 @@ describe.skipIf('missing' in servers)(`ichor doctor and a real API server${'miss
   /** No pod runs here, so none of it is available. */
   const UNAVAILABLE = 'controller: error: None of its 2 replicas is available.'
   const CRD = 'talosmachines.ichor.maesh.dev'
+  const ACCOUNT = `system:serviceaccount:${NAMESPACE}:ichor-controller`
   let server: RealKubeApiserver
   let client: KubeClient & { readonly close: () => void }
   const look = (user = 'admin') => doctor(server.kubeconfigPath(user as 'admin'))
@@ -142,14 +143,17 @@ describe.skipIf('missing' in servers)(`ichor doctor and a real API server${'miss
   }
   const untilTroubles = (wanted: readonly RegExp[]) =>
     eventually(async () => expect((await look()).troubles).toEqual(wanted.map(one => expect.stringMatching(one))))
+  /** As the controller does it: once the policy is at work, which is some moment after the install, nobody else may. */
   const beat = async () => {
     const spec = { holderIdentity: 'ichor-1', leaseDurationSeconds: 3_600, renewTime: new Date().toISOString().replace('Z', '000Z') }
     const lease: KubeObject = { apiVersion: 'coordination.k8s.io/v1', kind: 'Lease', metadata: { name: 'ichor-controller' }, spec }
-    await must(client.create(RESOURCE.lease, { namespace: NAMESPACE }, lease))
+    const controller = await openClient(server.kubeconfigPath(ACCOUNT))
+    // Its rights, too, are at work only some moment after the install.
+    await eventually(() => must(controller.create(RESOURCE.lease, { namespace: NAMESPACE }, lease))).finally(controller.close)
   }
 
   beforeAll(async () => {
-    server = await startKubeApiserver({ users: { weak: [], looker: [] } })
+    server = await startKubeApiserver({ users: { weak: [], looker: [], [ACCOUNT]: [] } })
     client = await openClient(server.kubeconfigPath('admin'))
   })
   afterAll(async () => {

@@ -44,8 +44,9 @@ export const startScripted = async (
   const server = tls
     ? createTlsServer({ ...tls, requestCert: tls.ca !== undefined, rejectUnauthorized: tls.ca !== undefined }, listen)
     : createServer(listen)
-  server.on(tls ? 'secureConnection' : 'connection', (socket: Socket) => {
-    connections += 1
+  server.on(tls ? 'secureConnection' : 'connection', () => (connections += 1))
+  // Before its handshake is over, too: the end would wait for it.
+  server.on('connection', (socket: Socket) => {
     sockets.add(socket)
     socket.on('close', () => sockets.delete(socket))
   })

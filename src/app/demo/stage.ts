@@ -1,4 +1,5 @@
 import { setTimeout as pause } from 'node:timers/promises'
+import { isFinished } from '../../api/phases.ts'
 import type { OperationStatus } from '../../api/talos-operation.ts'
 import type { World } from '../../world/cluster.ts'
 import type { JournalEntry } from '../../world/journal.ts'
@@ -86,7 +87,7 @@ export const operationName = async (cli: CommandLine): Promise<string> => {
 
 const SEEN_WITHIN_MS = 120_000
 
-/** Until the status of an operation is so. */
+/** Until the status of an operation is so; one that ends or stops before is a fault. */
 export const untilStatus = async (
   cli: CommandLine,
   name: string,
@@ -96,11 +97,21 @@ export const untilStatus = async (
   const { api, close } = await cli.open()
   let stop = (): void => {}
   let timer: NodeJS.Timeout | undefined
+  let last = 'nothing'
   try {
     await new Promise<void>((resolve, reject) => {
-      timer = setTimeout(() => reject(new Error(`operation ${name} did not come to this: ${what}`)), SEEN_WITHIN_MS)
+      timer = setTimeout(
+        () => reject(new Error(`operation ${name} did not come to this within ${SEEN_WITHIN_MS / 1000} s: ${what}. It says ${last}`)),
+        SEEN_WITHIN_MS,
+      )
       stop = api.watch(OPERATION, NAMESPACE, name, sight => {
-        if (sight.is === 'there' && holds((sight.object.status ?? {}) as OperationStatus)) resolve()
+        if (sight.is !== 'there') return
+        const status = (sight.object.status ?? {}) as OperationStatus
+        if (holds(status)) return resolve()
+        const said = [status.phase, status.failureReason, status.message].filter(Boolean).join(': ')
+        if (isFinished(status.phase) || status.failureReason)
+          return reject(new Error(`operation ${name} did not come to this: ${what}. It says ${said}`))
+        last = said
       })
     })
   } finally {
