@@ -14,6 +14,11 @@ import { coverageReport } from './storm-coverage.ts'
 import { readStormOptions, STORM_HELP } from './storm-options.ts'
 import type { StormAnswer, StormTask } from './storm-worker.ts'
 
+/** All that was said gets out first: what goes into a pipe is written later. */
+const leave = async (code: number): Promise<never> => {
+  await new Promise<void>(resolve => process.stdout.write('', () => resolve()))
+  process.exit(code)
+}
 const refuse: (what: string) => never = what => {
   console.error(`error: ${what}\n  npm run storm -- --help shows the options.`)
   process.exit(2)
@@ -46,7 +51,7 @@ if (asked.deaths) {
     wrongs += wrong.length
   }
   console.log(`${all} deaths, ${wrongs} violations`)
-  process.exit(wrongs > 0 ? 1 : 0)
+  await leave(wrongs > 0 ? 1 : 0)
 }
 
 const planIn = (path: string): Plan => {
@@ -62,7 +67,7 @@ if (asked.replay) {
   const { text, violations } = await storm.replay(plan)
   console.log(text)
   console.log(`${violations.length} violations`)
-  process.exit(violations.length > 0 ? 1 : 0)
+  await leave(violations.length > 0 ? 1 : 0)
 }
 
 const first = asked.seed ?? asked.from

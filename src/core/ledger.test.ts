@@ -49,19 +49,22 @@ describe('the ledger', () => {
   })
 
   it('takes an intention back only where it is certain that nothing was done', () => {
-    expect(first(ledger.unanswered(running({ actedAt: T }), 'wk-1', '503', true, NOW))).toMatchObject({ retryAt: T, fault: '503' })
-    expect(first(ledger.unanswered(running({ actedAt: T }), 'wk-1', '503', true, NOW))).not.toHaveProperty('actedAt')
-    expect(first(ledger.unanswered(running({ actedAt: T }), 'wk-1', 'reset', false, NOW))).toMatchObject({ actedAt: T })
+    expect(first(ledger.undone(running({ actedAt: T }), 'wk-1'))).not.toHaveProperty('actedAt')
+    expect(first(ledger.unanswered(running({ actedAt: T }), 'wk-1', 'reset', NOW))).toMatchObject({
+      actedAt: T,
+      retryAt: T,
+      fault: 'reset',
+    })
   })
 
   it('a committing step commits from its intention on, and no more when it certainly came to nothing', () => {
     const intended = ledger.intended(running({ step: 'a' }), NOW, 'wk-1', 'm', true)
     expect(first(intended)).toMatchObject({ committed: 'a' })
-    expect(first(ledger.unanswered(intended, 'wk-1', 'refused', true, NOW))).not.toHaveProperty('committed')
-    expect(first(ledger.unanswered(intended, 'wk-1', 'no answer', false, NOW))).toMatchObject({ committed: 'a' })
+    expect(first(ledger.undone(intended, 'wk-1'))).not.toHaveProperty('committed')
+    expect(first(ledger.unanswered(intended, 'wk-1', 'no answer', NOW))).toMatchObject({ committed: 'a' })
     // The first try may have had its effect, whatever is said to the second.
     const again = ledger.intended(intended, NOW, 'wk-1', 'm', true)
-    expect(first(ledger.unanswered(again, 'wk-1', 'refused', true, NOW))).toMatchObject({ committed: 'a' })
+    expect(first(ledger.undone(again, 'wk-1'))).toMatchObject({ committed: 'a' })
     expect(first(ledger.entered(intended, NOW, 'wk-1', step))).toMatchObject({ committed: 'a', step: 'drain' })
     expect(first(ledger.returned(intended, NOW, 'wk-1', 'm'))).not.toHaveProperty('committed')
   })
@@ -170,7 +173,7 @@ describe('the ledger', () => {
   it('cuts what is too long for the CRD', () => {
     const long = 'x'.repeat(9000)
     const status = ledger.received(
-      ledger.unanswered(ledger.failed(running({ step: 'a' }), NOW, first(running()), 'InstallFailed', long), 'wk-1', long, true, NOW),
+      ledger.unanswered(ledger.failed(running({ step: 'a' }), NOW, first(running()), 'InstallFailed', long), 'wk-1', long, NOW),
       NOW,
       'wk-1',
       'pull',

@@ -253,15 +253,13 @@ export const intended = (status: OperationStatus, now: number, name: string, mes
   return isRepeated ? going(next, before, wait) : going(next, message, undefined)
 }
 
-/**
- * The act got a bad answer, and is not tried again before `retryAt` (milliseconds since 1970). Where it is certain that nothing was done, its effect
- * need not be waited for.
- */
-export const unanswered = (status: OperationStatus, name: string, message: string, certain: boolean, retryAt: number): OperationStatus =>
-  withTarget(status, name, t => ({ ...(certain ? undone(t) : t), retryAt: iso(retryAt), fault: short(message) }))
+/** The act got a bad answer, and is not tried again before `retryAt` (milliseconds since 1970). */
+export const unanswered = (status: OperationStatus, name: string, message: string, retryAt: number): OperationStatus =>
+  withTarget(status, name, t => ({ ...t, retryAt: iso(retryAt), fault: short(message) }))
 
-/** The last intention came to nothing; one before it may have come to something. */
-const undone = (target: Target): Target => without((target.attempts ?? 0) > 1 ? target : uncommitted(target), 'actedAt')
+/** It is certain that the act did nothing: the last intention came to nothing, so that its effect need not be waited for. One before it may have come to something. */
+export const undone = (status: OperationStatus, name: string): OperationStatus =>
+  withTarget(status, name, t => without((t.attempts ?? 0) > 1 ? t : uncommitted(t), 'actedAt'))
 
 /** The step that it is in begins anew: what an earlier one committed it to stays. */
 const uncommitted = (target: Target): Target => (target.committed === target.step ? without(target, 'committed') : target)

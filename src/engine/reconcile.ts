@@ -215,7 +215,9 @@ const act = async (
   if (stopped) {
     engine.log.info('not acting', { ...about(operation), step, reason: stopped })
     // While another may lead nothing is written. The intention stands there for an act that never was: its effect is waited for in vain, and that is all.
-    if (engine.isLeading()) await writeUnanswered(engine, written.value, view.target.name, `not done: ${stopped}`, true, undefined)
+    if (!engine.isLeading()) return BACK_OFF
+    const [{ name }, now] = [view.target, written.value]
+    await writeUnanswered(engine, now, ledger.undone(now.status, name), name, { message: `not done: ${stopped}` })
     return BACK_OFF
   }
   const ports: ActPorts = { talos: fenced(talos.value, engine.isLeading), kube: fenced(kube.value, engine.isLeading) }
@@ -281,9 +283,12 @@ const faulted = async (
 ): Promise<Recorded> => {
   const now = engine.clock.now()
   const target = ledger.targetsOf(operation.status).find(t => t.name === name)
+  // Where the answer says for sure that nothing was done, the machine is what it was.
+  const isCertain = fault.kind !== 'unreachable' && fault.kind !== 'unknown' && fault.kind !== 'cancelled'
+  const status = isCertain ? ledger.undone(operation.status, name) : operation.status
   const fatal = target && what.fatal?.(fault, { operation, target })
   if (fatal) {
-    const written = await write(engine, operation, ledger.failed(operation.status, now, target, fatal.reason, fatal.message))
+    const written = await write(engine, operation, ledger.failed(status, now, target, fatal.reason, fatal.message))
     if (!written.ok) return unwritten(engine, operation, written.fault)
     await tell(engine, operation, { type: 'Warning', ...fatal })
     return WRITTEN
@@ -294,9 +299,7 @@ const faulted = async (
     step,
     fault: fault.message,
   })
-  // Where the answer says for sure that nothing was done, the act need not be waited for.
-  const certain = fault.kind !== 'unreachable' && fault.kind !== 'unknown' && fault.kind !== 'cancelled'
-  const written = await writeUnanswered(engine, operation, name, fault.message, certain, fault.retryAfterMs)
+  const written = await writeUnanswered(engine, operation, status, name, fault)
   return written.ok ? WRITTEN : unwritten(engine, operation, written.fault)
 }
 
@@ -304,15 +307,14 @@ const faulted = async (
 const writeUnanswered = (
   engine: Reconciler,
   operation: TalosOperation,
+  status: OperationStatus,
   name: string,
-  message: string,
-  certain: boolean,
-  retryAfterMs: number | undefined,
+  { message, retryAfterMs = 0 }: Pick<Fault, 'message' | 'retryAfterMs'>,
 ): Promise<Result<TalosOperation>> => {
   const { pollMs, idleMs } = engine.timing
-  const attempts = ledger.targetsOf(operation.status).find(t => t.name === name)?.attempts ?? 1
-  const waitMs = Math.max(retryAfterMs ?? 0, Math.min((pollMs / 2) * 2 ** Math.max(0, attempts - 1), idleMs))
-  return write(engine, operation, ledger.unanswered(operation.status, name, message, certain, engine.clock.now() + waitMs))
+  const attempts = ledger.targetsOf(status).find(t => t.name === name)?.attempts ?? 1
+  const waitMs = Math.max(retryAfterMs, Math.min((pollMs / 2) * 2 ** Math.max(0, attempts - 1), idleMs))
+  return write(engine, operation, ledger.unanswered(status, name, message, engine.clock.now() + waitMs))
 }
 
 /** What long acts said since the last pass goes into status before anything is decided. */

@@ -146,4 +146,10 @@ export const nodeStories: Readonly<Record<string, Case & { readonly title: strin
     arrange: ({ world }) =>
       world.calls.next({ name: 'leaveEtcd' }, { do: 'fail', when: 'after', fault: { kind: 'unreachable', message: 'connection reset' } }),
   },
+  'node-reset-leave-forbidden': {
+    title: 'Its credential may not take it out of etcd: nothing was done to it, so it takes pods again.',
+    spec: { ...node('reset', 'cp-3', { rebootAfter: true }), acknowledge: ['no-fault-tolerance'] },
+    arrange: ({ world }) =>
+      world.calls.next({ name: 'leaveEtcd' }, { do: 'fail', when: 'before', fault: { kind: 'forbidden', message: 'not authorized' } }),
+  },
 }

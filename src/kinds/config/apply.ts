@@ -186,17 +186,32 @@ const isLeft = ({ target, world }: View): boolean => {
   return target.step === 'try' && target.firstActedAt === undefined && isOnTrial
 }
 
+/** A trial of which nothing is known is tried again, but not for ever. */
+const mayTryAgain = (view: View): boolean => {
+  const { operation, target, world } = view
+  return world.now - Math.max(ms(target.startedAt), ms(operation.status.lastRetry)) < 4 * tryMs(view)
+}
+
 /** It was well with it, and the word that keeps it came too late: for a while it is tried again. */
 const keptTooLate = (view: View): Answer => {
-  const { operation, target, world } = view
-  const begun = Math.max(ms(target.startedAt), ms(operation.status.lastRetry))
-  if (world.now - begun < 4 * tryMs(view)) return no('Talos has ended the trial before it was kept; it is tried again')
+  const { target } = view
+  if (mayTryAgain(view)) return no('Talos has ended the trial before it was kept; it is tried again')
   return {
     is: 'failed',
     reason: 'MachineUnreachable',
     message: `${displayName(target)} was well with the patched configuration, and could not be told in time to keep it, so that Talos has put the one from before back: ${target.fault ?? 'it did not answer'}. Resume the operation to try it again.`,
   }
 }
+
+/** Nobody saw how it fared, because the controller or the Kubernetes API was away: with a single control plane the patch itself may be why. */
+const triedUnseen = (view: View): Answer =>
+  mayTryAgain(view)
+    ? no(NOT_YET)
+    : {
+        is: 'failed',
+        reason: 'ConfigRejected',
+        message: `${displayName(view.target)} was tried with the patched configuration more than once, and each time Talos put the one from before back before it could be seen to be well, because the Kubernetes API did not answer meanwhile. Where that comes with the patch, mend it, cancel this operation, and start another one; where it does not, resume the operation to try once more.`,
+      }
 
 /** The configuration from before is back although the new one was tried, or may have been: for a person where it is certain that it was not well with it. */
 const putBack = (view: View): Answer => {
@@ -211,7 +226,8 @@ const putBack = (view: View): Answer => {
   // One of the same moment was put there with the act itself, by a clock that was set back: it tells of the try before.
   const wasTaken = isPast || (receipt !== undefined && ms(receipt.at) > begun)
   const wasSilent = !isPast && target.fault !== undefined && (world.now - begun >= tryMs(view) || (target.attempts ?? 0) > 1)
-  if (!(wasTaken || wasSilent) || !isInSightSince(view, begun)) return no(NOT_YET)
+  if (!(wasTaken || wasSilent)) return no(NOT_YET)
+  if (!isInSightSince(view, begun)) return triedUnseen(view)
   return {
     is: 'failed',
     reason: 'ConfigRejected',

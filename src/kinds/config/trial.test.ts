@@ -64,3 +64,27 @@ describe('a trial', () => {
     for (const m of story.world.machines) expect(times(m.config, 'ichor.example.com')).toBe(1)
   })
 })
+
+describe('a trial with the only control plane, which keeps the operations too', () => {
+  const IMAGE = 'cluster: {apiServer: {image: "registry.k8s.io/kube-apiserver:v2.0.0"}}\n'
+
+  it('whose API server does not come with the patch is not made for ever', async () => {
+    const story = await begun(
+      { controlPlanes: 1, workers: 0, homeOutside: false },
+      { mode: 'try', patches: [{ inline: IMAGE }] },
+      { acknowledge: ['api-outage'] },
+    )
+    await settled(story)
+    expect(status(story)).toMatchObject({ phase: 'Paused', failureReason: 'ConfigRejected' })
+    expect(status(story).message).toMatch(
+      /cp-1 was tried with the patched configuration more than once, .* the Kubernetes API did not answer/,
+    )
+    const tries = applied(story, 'cp-1').length
+    expect(tries).toBeGreaterThan(1)
+    expect(story.world.machine('cp-1').config).not.toContain('v2.0.0')
+    await resume(story)
+    await settled(story)
+    expect(status(story)).toMatchObject({ phase: 'Paused', failureReason: 'ConfigRejected' })
+    expect(applied(story, 'cp-1').length).toBeGreaterThan(tries)
+  })
+})

@@ -22,10 +22,15 @@ export const oneAway: Checker = {
   rule: 'I1',
   post: (scene, object) => {
     /** Sent away by us, and whether it has gone yet. */
-    const ours = new Map<Machine, { hasGone: boolean }>()
+    const ours = new Map<Machine, { what: string; hasGone: boolean }>()
     scene.onAct(({ what, machine }) => {
-      if (machine.role === 'controlplane' && TAKES_AWAY.has(what)) ours.set(machine, { hasGone: false })
+      if (machine.role === 'controlplane' && TAKES_AWAY.has(what)) ours.set(machine, { what, hasGone: false })
     })
+    /** One that was to stay away is started by people, when they like: it is back when it serves etcd again. */
+    const isBack = (machine: Machine, what: string): boolean => {
+      const member = what === 'shutdown-requested' ? scene.world.etcd.memberOf(machine) : undefined
+      return machine.staticPods || (answers(machine) && member !== undefined && scene.world.etcd.isConnected(member))
+    }
     scene.onEntry(entry => {
       if (ours.size === 0) return
       if (entry.what === 'locked') ours.delete(scene.world.machine(entry.machine))
@@ -33,7 +38,7 @@ export const oneAway: Checker = {
         // Wiped, and out of etcd: it is nobody's control plane any more.
         if (machine.config === '' && scene.world.etcd.memberOf(machine) === undefined) ours.delete(machine)
         else if (scene.awaySince(machine) !== undefined) state.hasGone = true
-        else if (state.hasGone && machine.staticPods) ours.delete(machine)
+        else if (state.hasGone && isBack(machine, state.what)) ours.delete(machine)
       }
       const gone = [...ours].filter(([, { hasGone }]) => hasGone).map(([machine]) => machine.name)
       if (gone.length > 1) object(`Ichor sent ${gone.join(' and ')} away, and neither is back`)

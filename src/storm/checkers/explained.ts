@@ -119,7 +119,7 @@ const RULES: Readonly<Record<string, Explains>> = {
   WholeCluster: ({ spec }) => spec.machineSelector !== undefined,
 }
 
-/** The reasons for which an operation stops that the checks let pass. */
+/** The reasons for which an operation stops that the checks let pass; and what they saw too late, as in a stale list, has the name of their rule. */
 const REASONS: Readonly<Record<string, Explains>> = {
   // Whether pods can go is seen only once they are asked to, and whether there is an image once it is pulled.
   DrainBlocked: ({ setting, shape }) => setting.twoBudgets === true || (setting.storage === true && shape.workers < 2),
@@ -136,6 +136,7 @@ const REASONS: Readonly<Record<string, Explains>> = {
   // Talos in a container ends when it is reset, and is what it was when it is started again.
   ResetFailed: isContainer,
   ConfigRejected: asked => isPatchedBy(STRANGE_PATCHES.cutsOff)(asked) || changesVersions(asked),
+  EtcdAlarm: isFull,
   BootedOldVersion: isForcedUpon,
   InstallFailed: isForcedUpon,
   ManifestSyncFailed: asked => odd(asked).manifest === 'refused',
@@ -165,7 +166,8 @@ export const isExplained = (operation: TalosOperation, plan: Plan): boolean => {
     shape,
     setting: shape.setting ?? {},
   }
-  if (status.failureReason !== 'PreflightRefused') return REASONS[status.failureReason ?? '']?.(asked) === true
+  const { failureReason: reason = '' } = status
+  if (reason !== 'PreflightRefused') return (REASONS[reason] ?? RULES[reason])?.(asked) === true
   return status.preflight?.refusals?.every(({ rule }) => RULES[rule]?.(asked) === true) === true
 }
 

@@ -2,6 +2,7 @@ import { ANNOTATION } from '../../api/names.ts'
 import { durationMs } from '../../api/duration.ts'
 import { RESOURCE, conditionOf } from '../../world/objects.ts'
 import type { Machine } from '../../world/machine.ts'
+import { ICHOR } from '../../world/ports/home.ts'
 import type { KubeObject } from '../../world/store.ts'
 import type { Checker } from '../checker.ts'
 import type { Scene } from '../scene.ts'
@@ -90,6 +91,8 @@ export const foreignCordons: Checker = {
     const foreign = new Set<string>()
     scene.onEntry(({ what, machine: node, detail }) => {
       if (what === 'node-deleted') foreign.delete(node)
+      // Talos goes by its own mark, which is left of its cordon where somebody has lifted that.
+      if (what === 'uncordon' && detail === 'by Talos') foreign.delete(node)
       if (detail !== 'by a person') return
       // Told before it is done: one who cordons a Node that is cordoned already changes nothing that anybody could see.
       if (what === 'cordon' && !isCordoned(store.get(RESOURCE.nodes, '', node))) foreign.add(node)
@@ -143,18 +146,25 @@ export const cordonsReturn: Checker = {
     return () => {
       for (const node of store.list(RESOURCE.nodes).items) {
         const uid = node.metadata.annotations?.[ANNOTATION.cordonedBy]
-        if (uid === undefined) continue
+        // Without a TalosCluster nobody knows how to reach its Nodes.
+        if (uid === undefined || store.list(ICHOR.clusters).items.length === 0) continue
         const machine = scene.world.machines.find(m => m.name === node.metadata.name)
-        if (machine && scene.world.isUp(machine) && !isHalfReset(scene, machine, uid))
+        if (machine && scene.world.isUp(machine) && !mayStillGo(scene, machine, uid))
           object(`${node.metadata.name} is well, and our cordon was left on it`)
       }
     }
   },
 }
 
-/** Nothing may move to a machine that has left etcd, or was asked to wipe itself, and is there all the same: its cordon stays, and the operation says so. */
-const isHalfReset = (scene: Scene, machine: Machine, uid: string): boolean => {
+/** Steps whose act sends a machine away. */
+const GOES = new Set(['leave', 'reset', 'reboot', 'upgrade', 'shutdown'])
+
+/**
+ * Nothing may move to a machine that may go away at any moment, although it is there: it has left etcd, or was asked to wipe itself or to boot, and no
+ * answer says for certain that it will not. Its cordon stays, and the operation, which has stopped, says so.
+ */
+const mayStillGo = (scene: Scene, machine: Machine, uid: string): boolean => {
   const operation = scene.stage.operations().find(o => o.metadata.uid === uid)
   const target = operation && scene.targetOf(operation, machine)
-  return target?.phase === 'Failed' && target.step === 'reset' && target.committed !== undefined && operation?.status.phase === 'Paused'
+  return target?.phase === 'Failed' && target.committed !== undefined && GOES.has(target.step ?? '') && operation?.status.phase === 'Paused'
 }

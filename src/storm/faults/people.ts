@@ -60,14 +60,15 @@ export const people: Trouble<Stage> = {
     const machine = stage.machine(index)
     const name = theOperation(stage)
     stage.note(`a person: ${what}${/cordon|node|reboot|hold|machine/.test(what) ? ` ${machine.name}` : ''}`)
+    // Whoever finds no API asks again.
+    const atTheApi = (run: () => void): void => world.api.whenAvailable(() => stage.byHand(undefined, run))
+    const isNode = (): boolean => world.store.get(RESOURCE.nodes, '', machine.name) !== undefined
     const after = (ms: number, run: () => void): void => void world.schedule.after(ms, run)
     switch (what) {
       case 'cordon':
-        if (world.store.get(RESOURCE.nodes, '', machine.name)) stage.byHand(undefined, () => world.userCordon(machine.name))
-        return
+        return atTheApi(() => isNode() && world.userCordon(machine.name))
       case 'uncordon':
-        if (world.store.get(RESOURCE.nodes, '', machine.name)) stage.byHand(undefined, () => world.userUncordon(machine.name))
-        return
+        return atTheApi(() => isNode() && world.userUncordon(machine.name))
       case 'delete node':
         return stage.byHand(machine, () => world.userDeleteNode(machine.name))
       case 'reboot':

@@ -10,6 +10,7 @@ import type { Fault, Result } from '../../ports/fault.ts'
 import { done, failed, ok } from '../../ports/fault.ts'
 import type { Home, Key, Lease, LeaseWrite, Watched } from '../../ports/home.ts'
 import type { World } from '../cluster.ts'
+import { disowned } from '../field-owners.ts'
 import { RESOURCE, change, timestamp } from '../objects.ts'
 import type { Draft, KubeObject, StoreFault, StoreResult } from '../store.ts'
 import { asciiText, decodeBase64 } from './base64.ts'
@@ -242,10 +243,14 @@ export const createHome = (world: World, client: Client, operationDefinition?: R
           const merged = Object.entries({ ...now.metadata.annotations, ...annotations }).filter(
             (entry): entry is [string, string] => entry[1] !== null,
           )
+          const gone = Object.entries(annotations ?? {}).flatMap(([name, value]) => (value === null ? [name] : []))
+          const owners = (left: readonly unknown[] | undefined, name: string) =>
+            disowned(left, ['f:metadata', 'f:annotations', `f:${name}`])
           return {
             ...now,
             metadata: {
               ...now.metadata,
+              managedFields: [...(gone.reduce(owners, now.metadata.managedFields) ?? [])],
               annotations: Object.fromEntries(merged),
               finalizers: finalizers ? [...finalizers] : now.metadata.finalizers,
             },
