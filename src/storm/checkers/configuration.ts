@@ -1,6 +1,6 @@
 import type { TalosOperation, Target } from '../../api/talos-operation.ts'
 import { sha256 } from '../../core/sha256.ts'
-import { configOnDisk } from '../../world/configuration.ts'
+import { configOnDisk, pendingOf } from '../../world/configuration.ts'
 import type { Machine } from '../../world/machine.ts'
 import type { Checker } from '../checker.ts'
 import { ADDED } from '../operations.ts'
@@ -38,6 +38,11 @@ export const patchedOnce: Checker = {
   kinds: ['config'],
   post: (scene, object) => {
     const patchedBy = new Map<Machine, Set<string>>()
+    scene.world.site.listen((machine, change) => {
+      // Whoever writes to a machine on trial what it holds then makes the patch his own, and for good.
+      if (change !== 'config' || !scene.stage.isByHand() || pendingOf(machine) !== undefined) return
+      if (machine.config.includes(ADDED)) patchedBy.set(machine, (patchedBy.get(machine) ?? new Set()).add('a person'))
+    })
     scene.onAct(({ what, machine }) => {
       const open = what === 'config-applied' ? scene.openOn(machine) : undefined
       if (!open) return
