@@ -25,6 +25,7 @@ type Asked = {
   readonly config: { readonly mode?: string; readonly patches?: readonly { readonly inline?: string }[] }
   readonly shape: Shape
   readonly setting: Setting
+  readonly strikes: Plan['strikes']
 }
 type Explains = (asked: Asked) => boolean
 
@@ -88,6 +89,8 @@ const RULES: Readonly<Record<string, Explains>> = {
   ModeUnsupported: ({ node, config, shape }) =>
     node.mode === 'force' ? minorSteps('v1.12.0', shape.talos) < 0 : config.mode !== undefined && minorSteps('v1.10.0', shape.talos) < 0,
   ConfigPending: asked => odd(asked).pending !== undefined,
+  // Whoever asks while nobody answers is told so, and asks again.
+  KubernetesUnreachable: ({ strikes }) => strikes.some(({ family }) => family === 'api-away'),
   NoMachines: asked => asked.spec.machineSelector !== undefined || odd(asked).early === true,
   NotAControlPlane: asked => !isOnControlPlane(asked),
   OnlyMember: ({ shape }) => shape.controlPlanes === 1,
@@ -165,6 +168,7 @@ export const isExplained = (operation: TalosOperation, plan: Plan): boolean => {
     config: block('config'),
     shape,
     setting: shape.setting ?? {},
+    strikes: plan.strikes,
   }
   const { failureReason: reason = '' } = status
   if (reason !== 'PreflightRefused') return (REASONS[reason] ?? RULES[reason])?.(asked) === true
