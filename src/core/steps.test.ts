@@ -56,6 +56,18 @@ describe('the next step', () => {
     })
   })
 
+  it('does not fail by an earlier one while its own act is on the way: what is seen may be half of that', () => {
+    const failed: Answer = { is: 'failed', reason: 'ConfigChangedByOthers', message: 'somebody else has written it' }
+    const steps = [step({ name: 'a', done: failed }), step({ name: 'b', deadlineMs: () => 60_000 })]
+    const running = [{ target: 'wk-1', step: 'b', progress: '' }]
+    expect(next(steps, { step: 'b' }, { running })).toMatchObject({ is: 'wait', step: 'b' })
+    expect(next(steps, { step: 'b' })).toMatchObject({ is: 'fail', step: 'a', reason: 'ConfigChangedByOthers' })
+    const overdue = { step: 'b', stepStartedAt: at(90) }
+    expect(next(steps, overdue, { running, watchedMs: 90_000 })).toMatchObject({ is: 'fail', step: 'b' })
+    const elsewhere = [{ target: 'wk-1', step: 'c', progress: '' }]
+    expect(next(steps, { step: 'b' }, { running: elsewhere })).toMatchObject({ is: 'fail', step: 'a' })
+  })
+
   it('asks for what it needs to know before it tells why it has failed', () => {
     const overdue = step({
       name: 'b',

@@ -3,7 +3,7 @@ import { formatDuration } from '../api/duration.ts'
 import type { Act, Answer, Step, Verdict } from './kind.ts'
 import { YES } from './kind.ts'
 import { ms } from './ledger.ts'
-import type { Need, View } from './world.ts'
+import type { Need, RunningAct, View } from './world.ts'
 import { displayName, isKnown } from './world.ts'
 
 /** Where a target stands in its list of steps, and what follows. */
@@ -49,7 +49,12 @@ export const nextStep = (all: readonly Step[], view: View): Next => {
     const needs = missing(step)
     if (needs.length > 0) return { is: 'look', needs }
     const answer = step.done(view)
-    if (answer.is === 'failed') return { is: 'fail', step, reason: answer.reason, message: answer.message }
+    if (answer.is === 'failed') {
+      // What is seen while our own act is on its way may be half of that: it is judged when the act has ended, or its time is over.
+      const now = steps[recorded]
+      if (now && i < recorded && runningAct(now, view)) return current(now, { is: 'unknown', why: answer.message }, view)
+      return { is: 'fail', step, reason: answer.reason, message: answer.message }
+    }
     if (answer.is === 'unknown' && i < recorded) {
       unseen ??= answer
       continue
@@ -66,6 +71,9 @@ export const nextStep = (all: readonly Step[], view: View): Next => {
   const last = steps[recorded]
   return unseen && last ? current(last, unseen, view) : { is: 'done' }
 }
+
+const runningAct = (step: Step, { target, world }: View): RunningAct | undefined =>
+  world.running.find(r => r.target === target.name && r.step === step.name)
 
 const unknownOf = (view: View, needs: Step['needs']): readonly Need[] => (needs?.(view) ?? []).filter(n => !isKnown(view.world.facts, n))
 
@@ -97,7 +105,7 @@ const current = (step: Step, answer: Extract<Answer, { readonly why: string }>, 
   const { target, world } = view
   const limit = step.deadlineMs?.(view)
   const until = limit === undefined ? undefined : ms(target.stepStartedAt) + limit
-  const running = world.running.find(r => r.target === target.name && r.step === step.name)
+  const running = runningAct(step, view)
   const settles = target.actedAt !== undefined && world.now - ms(target.actedAt) < (step.settleMs?.(view) ?? 0)
   const retryInMs = target.retryAt === undefined ? 0 : ms(target.retryAt) - world.now
   // Where it cannot be told whether the act is needed, it is not given, and nobody asks whether it might be.
