@@ -48,6 +48,11 @@ describe('the ledger', () => {
     expect(first(twice)).not.toHaveProperty('stableSince')
   })
 
+  it('a new intention voids what was said to the try before, and nothing that was said to other steps', () => {
+    const receipts = ['pull', 'a'].map(name => ({ step: name, bootID: 'b', value: 'v', at: T }))
+    expect(first(ledger.intended(running({ step: 'a', receipts }), NOW, 'wk-1', 'm')).receipts).toEqual(receipts.slice(0, 1))
+  })
+
   it('takes an intention back only where it is certain that nothing was done', () => {
     expect(first(ledger.undone(running({ actedAt: T }), 'wk-1'))).not.toHaveProperty('actedAt')
     expect(first(ledger.unanswered(running({ actedAt: T }), 'wk-1', 'reset', NOW))).toMatchObject({

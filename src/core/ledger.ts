@@ -243,6 +243,8 @@ export const intended = (status: OperationStatus, now: number, name: string, mes
   const isRepeated = (targetsOf(status).find(t => t.name === name)?.attempts ?? 0) > 0 && status.waiting !== undefined
   const next = withTarget(status, name, t => ({
     ...without(t, 'retryAt', 'fault', 'stableSince'),
+    // What was said to a try before says nothing of this one.
+    ...(t.receipts ? { receipts: t.receipts.filter(r => r.step !== t.step) } : {}),
     firstActedAt: t.firstActedAt ?? iso(now),
     actedAt: iso(now),
     ...(commits ? { committed: t.committed ?? t.step } : {}),

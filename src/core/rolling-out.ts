@@ -2,7 +2,7 @@ import type { TalosOperation } from '../api/talos-operation.ts'
 import type { Reason } from '../api/reasons.ts'
 import { formatDuration } from '../api/duration.ts'
 import { advance, failure, targetNeeds } from './advance.ts'
-import { abandon } from './closing.ts'
+import { abandon, withheld } from './closing.ts'
 import type { Decision, Told } from './decision.ts'
 import { hasFinalizer, isUntouched, look, record, restUntil } from './decision.ts'
 import { gateNeeds, gatesNow } from './health-gates.ts'
@@ -95,9 +95,17 @@ const openNext = (stage: Stage, operation: TalosOperation, world: World): Decisi
       world.timing.pollMs,
       itsTurnSince + opening.afterMs,
     )
-  // It may have been open before, and cordoned by us.
-  if ('skip' in opening)
-    return abandon(stage, view) ?? record(operation, ledger.closed(operation.status, world.now, target.name, 'Skipped', opening.skip))
+  // It may have been open before, and cordoned by us; and it may be back only now, and not well yet.
+  if ('skip' in opening) {
+    const words = [opening.skip, ...withheld(stage, view)].join('; ')
+    const isWaitedFor = words !== opening.skip && world.now < lastChance
+    return (
+      abandon(stage, view) ??
+      (isWaitedFor
+        ? hold(`${displayName(target)}: ${words}`, world.timing.pollMs, lastChance)
+        : record(operation, ledger.closed(operation.status, world.now, target.name, 'Skipped', words)))
+    )
+  }
   if ('wait' in opening) return holdFor(opening.reason, `${displayName(target)}: ${opening.wait}`)
   if ('fail' in opening) return failure(view, opening.fail.reason, opening.fail.message)
   const facts = machineFacts(world, target.name)

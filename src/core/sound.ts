@@ -37,7 +37,7 @@ const mistaken = (target: Target, { machines }: World): string | undefined => {
   if (!own) return undefined
   if (own.spec.role !== target.role) return `role ${target.role}, but TalosMachine ${target.name} says ${own.spec.role}`
   const node = target.goal?.['node'] ?? target.node
-  const isIts = node === undefined || own.status.nodeName === undefined || own.status.nodeName.toLowerCase() === node.toLowerCase()
+  const isIts = node === undefined || !own.status.nodeName || own.status.nodeName.toLowerCase() === node.toLowerCase()
   const other = isIts ? undefined : machines.find(m => m.status.nodeName?.toLowerCase() === node.toLowerCase())
   return other ? `node ${node}, which is that of TalosMachine ${other.metadata.name}` : undefined
 }

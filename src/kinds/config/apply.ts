@@ -217,14 +217,12 @@ const triedUnseen = (view: View): Answer =>
 const putBack = (view: View): Answer => {
   const { target, world } = view
   if (target.step === 'keep') return keptTooLate(view)
-  const receipt = receiptOf(target, 'try')
   const isPast = target.step !== undefined && target.step !== 'compare' && target.step !== 'try'
   const begun = isPast ? ms(target.stepStartedAt) : target.actedAt === undefined ? undefined : ms(target.actedAt)
   if (begun === undefined) return no(NOT_YET)
   // A person has looked, and wants another try.
   if (isPast && ms(view.operation.status.lastRetry) >= begun) return no(NOT_YET)
-  // One of the same moment was put there with the act itself, by a clock that was set back: it tells of the try before.
-  const wasTaken = isPast || (receipt !== undefined && ms(receipt.at) > begun)
+  const wasTaken = isPast || receiptOf(target, 'try') !== undefined
   const wasSilent = !isPast && target.fault !== undefined && (world.now - begun >= tryMs(view) || (target.attempts ?? 0) > 1)
   if (!(wasTaken || wasSilent)) return no(NOT_YET)
   if (!isInSightSince(view, begun)) return triedUnseen(view)

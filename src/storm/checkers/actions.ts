@@ -28,7 +28,11 @@ const happened = ({ scene, machine, since }: Question, what: string): boolean =>
 const OBJECTIONS: Readonly<Record<string, (asked: Question) => string | undefined>> = {
   shutdown: ({ machine, target }) =>
     answers(machine) && machine.bootID === target.before?.bootID ? 'answers, in the boot in which it was opened' : undefined,
-  reset: ({ machine }) => (machine.config === '' ? undefined : 'has the configuration that it had'),
+  reset: ({ scene, machine }) => {
+    // A container ends when it is reset, and keeps what it has. Its silence is all that can be seen of that.
+    const isSilentContainer = scene.stage.plan.shape.setting?.platform === 'container' && !answers(machine)
+    return machine.config === '' || isSilentContainer ? undefined : 'has the configuration that it had'
+  },
   'restart-service': ({ machine, service, since }) => {
     const starts = machine.services.get(service)?.events.filter(({ state }) => state === 'Running') ?? []
     return starts.some(({ at }) => at >= since - LOOK_MS) ? undefined : `has not started ${service} since`

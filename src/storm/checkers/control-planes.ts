@@ -26,10 +26,15 @@ export const oneAway: Checker = {
     scene.onAct(({ what, machine }) => {
       if (machine.role === 'controlplane' && TAKES_AWAY.has(what)) ours.set(machine, { what, hasGone: false })
     })
-    /** One that was to stay away is started by people, when they like: it is back when it serves etcd again. */
+    const isEdited = scene.stage.plan.strikes.some(({ family }) => family === 'status')
+    /**
+     * One that was to stay away is started by people, when they like; of one that a hand has taken out of status nothing is remembered. It is back when it
+     * serves etcd again.
+     */
     const isBack = (machine: Machine, what: string): boolean => {
-      const member = what === 'shutdown-requested' ? scene.world.etcd.memberOf(machine) : undefined
-      return machine.staticPods || (answers(machine) && member !== undefined && scene.world.etcd.isConnected(member))
+      if (what !== 'shutdown-requested' && !isEdited) return machine.staticPods && scene.awaySince(machine) === undefined
+      const member = scene.world.etcd.memberOf(machine)
+      return machine.stage === 'running' && answers(machine) && member !== undefined && scene.world.etcd.isConnected(member)
     }
     scene.onEntry(entry => {
       if (ours.size === 0) return
@@ -37,8 +42,8 @@ export const oneAway: Checker = {
       for (const [machine, state] of ours) {
         // Wiped, and out of etcd: it is nobody's control plane any more.
         if (machine.config === '' && scene.world.etcd.memberOf(machine) === undefined) ours.delete(machine)
-        else if (scene.awaySince(machine) !== undefined) state.hasGone = true
         else if (state.hasGone && isBack(machine, state.what)) ours.delete(machine)
+        else if (scene.awaySince(machine) !== undefined) state.hasGone = true
       }
       const gone = [...ours].filter(([, { hasGone }]) => hasGone).map(([machine]) => machine.name)
       if (gone.length > 1) object(`Ichor sent ${gone.join(' and ')} away, and neither is back`)

@@ -73,6 +73,8 @@ const RULES: Readonly<Record<string, Explains>> = {
   ImageUnreadable: asked => odd(asked).written !== undefined,
   KubeletSkew: asked => odd(asked).vendorTail !== undefined || isOtherMinor(asked),
   MachineAmbiguous: asked => odd(asked).uuids !== undefined || odd(asked).namesake !== undefined,
+  // A kubelet that has just been given another configuration is only starting.
+  MachineNotReady: asked => odd(asked).aloof !== undefined || odd(asked).written !== undefined,
   MinorSkipped: isOtherMinor,
   PoliciesMissing: asked => odd(asked).policyGaps === true,
   RemovedOptions: asked => odd(asked).written !== undefined,

@@ -49,7 +49,8 @@ const SAYS: Readonly<Record<string, Edit>> = {
   'is almost full': status(({ dbSizeInUse }) => ({ dbSize: 2 ** 34, dbSizeInUse: dbSizeInUse })),
   'is full of data': status(() => ({ dbSize: 2 ** 34, dbSizeInUse: 2 ** 34 })),
   [NO_PROTOCOL]: status(() => ({ protocolVersion: 'unknown' })),
-  'speaks an old protocol': status((_, index) => ({ protocolVersion: `3.${index}.0` })),
+  // More than one minor from any other, whichever of them is not asked.
+  'speaks an old protocol': status((_, index) => ({ protocolVersion: `3.${(2 * index) % 6}.0` })),
   'is starting': view => ({ ...view, service: { state: 'Preparing', healthy: false } }),
   'is not well': view => ({ ...view, service: { ...view.service, healthy: false } }),
   'is stopping': view => ({ ...view, service: { state: 'Finished', healthy: true } }),
