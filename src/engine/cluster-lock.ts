@@ -17,13 +17,17 @@ export const readLock = async (home: Home, namespace: string, cluster: string): 
   return found.ok || found.fault.kind !== 'notFound' ? found : ok(undefined)
 }
 
-/** Compare-and-swap on the Lease that the decision was made on. Anybody else's write in between answers `conflict` or `alreadyExists`. */
+/**
+ * Compare-and-swap on the Lease that the decision was made on. Anybody else's write in between answers `conflict` or `alreadyExists`. `deeds`: what is
+ * remembered of what the one did whose lock is taken over.
+ */
 export const takeLock = (
   home: Home,
   clock: Clock,
   seen: Lease | undefined,
   cluster: string,
   operation: TalosOperation,
+  deeds?: string,
 ): Promise<Result<Lease>> => {
   // Never before the retry that it confirms, though that may have been written by another's clock.
   const time = microTime(Math.max(clock.now(), ms(operation.status.lastRetry)))
@@ -33,7 +37,7 @@ export const takeLock = (
     acquireTime: seen && isHeldBy(seen, operation) ? seen.acquireTime : time,
     renewTime: time,
     transitions: seen && isHeldBy(seen, operation) ? seen.transitions : (seen?.transitions ?? -1) + 1,
-    annotations: { ...seen?.annotations, [ANNOTATION.holderUid]: operation.metadata.uid },
+    annotations: { ...remembering(seen?.annotations ?? {}, deeds), [ANNOTATION.holderUid]: operation.metadata.uid },
     labels: { [LABEL.cluster]: cluster },
   }
   return seen
@@ -59,7 +63,9 @@ export const freeLock = async (home: Home, clock: Clock, cluster: Key): Promise<
 /** `deeds`: what is remembered of what its holder did. */
 export const releaseLock = (home: Home, clock: Clock, lease: Lease, deeds?: string): Promise<Result<Lease>> => {
   const { [ANNOTATION.holderUid]: _, ...others } = lease.annotations
-  const annotations = deeds === undefined ? others : { ...others, [ANNOTATION.deeds]: deeds }
   const time = microTime(clock.now())
-  return home.replaceLease(lease, { ...lease, holder: '', acquireTime: time, renewTime: time, annotations })
+  return home.replaceLease(lease, { ...lease, holder: '', acquireTime: time, renewTime: time, annotations: remembering(others, deeds) })
 }
+
+const remembering = (annotations: Lease['annotations'], deeds: string | undefined): Lease['annotations'] =>
+  deeds === undefined ? annotations : { ...annotations, [ANNOTATION.deeds]: deeds }

@@ -7,6 +7,7 @@ import { decide } from '../core/decide.ts'
 import type { Act, ActPorts, Kind, LongAct, Refusal, ShortAct } from '../core/kind.ts'
 import * as ledger from '../core/ledger.ts'
 import { heldOperation, isHeldBy } from '../core/lock-claim.ts'
+import { deedsAfter } from '../core/repeated.ts'
 import { stageOf } from '../core/stages.ts'
 import type { View, World } from '../core/world.ts'
 import { isKnown } from '../core/world.ts'
@@ -95,6 +96,13 @@ const lookAndDecide = async (
   }
 }
 
+/** What the one did whose lock is taken over: it has ended, and did not get to give its lock back and to write that down itself. */
+const deedsOfLoser = ({ kinds }: Reconciler, world: World): string | undefined => {
+  const loser = world.others.find(o => isFinished(o.status.phase) && isHeldBy(world.lock, o))
+  const kind = loser && kinds.find(({ name }) => name === loser.spec.kind)
+  return kind && deedsAfter(kind, loser, world)
+}
+
 const perform = async (engine: Reconciler, operation: TalosOperation, world: World, decision: Decided): Promise<Next> => {
   const { home, clock } = engine
   switch (decision.do) {
@@ -105,7 +113,8 @@ const perform = async (engine: Reconciler, operation: TalosOperation, world: Wor
     case 'act':
       return act(engine, operation, decision.status, decision.view, decision.step.name, decision.act)
     case 'acquire': {
-      const taken = await takeLock(home, clock, world.lock, world.cluster.metadata.name, operation)
+      const deeds = decision.takeOver === undefined ? undefined : deedsOfLoser(engine, world)
+      const taken = await takeLock(home, clock, world.lock, world.cluster.metadata.name, operation, deeds)
       if (!taken.ok) return again(engine, operation, 'taking the cluster lock', taken.fault)
       const loser = decision.takeOver === undefined ? undefined : heldOperation(decision.takeOver)
       if (loser) engine.wake(loser)

@@ -28,7 +28,8 @@ export type Written = {
   readonly isByHand: boolean
 }
 
-export type LockState = { readonly holder: string; readonly uid: string }
+/** `deeds`: what is remembered on it, as it stands there. */
+export type LockState = { readonly holder: string; readonly uid: string; readonly deeds: string }
 
 /** What checkers look at: the world's own truth, and what has been done to it. Nothing here is what Ichor believes. */
 export type Scene = {
@@ -80,6 +81,7 @@ const STANDS_DOWN_MS = 10_000
 const lockOf = (lease: KubeObject | undefined): LockState => ({
   holder: (lease?.['spec'] as { holderIdentity?: string } | undefined)?.holderIdentity ?? '',
   uid: lease?.metadata.annotations?.[ANNOTATION.holderUid] ?? '',
+  deeds: lease?.metadata.annotations?.[ANNOTATION.deeds] ?? '',
 })
 
 const asOperation = (object: KubeObject | undefined): TalosOperation | undefined =>

@@ -26,7 +26,7 @@ import { asComputed, canaryFirst, doneHasIt, patchedOnce, shownFirst } from './c
 import { fairWeatherEnd, lockIsFree } from './end.ts'
 import { oddEtcdIsHeeded } from './etcd-says.ts'
 import { gatesHold } from './gates.ts'
-import { lockIsNotStolen } from './lock.ts'
+import { deedsAreRemembered, lockIsNotStolen } from './lock.ts'
 import { waitsForNoEvent } from './looks.ts'
 import { pathIsLegal, snapshotIsTold } from './path.ts'
 import { resetAsRecorded } from './reset.ts'
@@ -77,6 +77,7 @@ export const checkers: readonly Checker[] = [
   refusedIsUntouched,
   goneLeavesNothing,
   lockIsNotStolen,
+  deedsAreRemembered,
   gatesHold,
   oddEtcdIsHeeded,
   resetAsRecorded,

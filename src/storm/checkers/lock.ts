@@ -33,3 +33,19 @@ export const lockIsNotStolen: Checker = {
     })
   },
 }
+
+/** What was done under a name outlives the operation: whoever has the lock next finds it on the Lease. */
+export const deedsAreRemembered: Checker = {
+  name: 'deeds-are-remembered',
+  rule: 'I4',
+  post: (scene, object) => {
+    scene.onLock((before, after, isByHand) => {
+      if (isByHand || before.holder === '' || (before.holder === after.holder && before.uid === after.uid)) return
+      const holder = scene.stage.operations().find(o => o.metadata.uid === before.uid)
+      if (holder?.spec.kind !== 'node' || !isFinished(holder.status.phase)) return
+      if (!holder.status.machines?.some(({ phase }) => phase === 'Completed')) return
+      if (!after.deeds.includes(`"name":"${holder.metadata.name}"`))
+        object(`${after.holder || 'nobody'} has the lock, and what ${holder.metadata.name} did is not remembered`)
+    })
+  },
+}

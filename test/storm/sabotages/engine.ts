@@ -98,4 +98,17 @@ export const engine: readonly Sabotage[] = [
     caughtBy: 'plans-only-read',
     isPlanned: true,
   },
+  {
+    name: 'forget-what-the-loser-did',
+    file: 'src/engine/reconcile.ts',
+    find: `  return kind && deedsAfter(kind, loser, world)`,
+    replace: `  return kind && undefined`,
+    caughtBy: 'deeds-are-remembered',
+    spec: { kind: 'node', node: { action: 'reboot', machine: 'wk-1' } },
+    // It cannot give its lock back for a while, and whoever waits for it may be the first to write the Lease then.
+    strikes: [
+      { family: 'people', what: 'a crowd of operations', when: { at: 500 }, machine: 3, forMs: 1000 },
+      { family: 'answers', what: 'home.replaceLease', word: 'busy', when: { at: 15_500 }, forMs: 20_000 },
+    ],
+  },
 ]
