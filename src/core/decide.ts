@@ -160,7 +160,9 @@ const beforeTheLock = (kind: Kind, operation: TalosOperation, world: World): Dec
   const lock = ownLease(world.lock, operation)
   if (lock) {
     if (!isConfirmed(lock, operation)) return { do: 'acquire', takeOver: undefined }
-    if (operation.status.lock?.holder === lock.holder && operation.status.phase === 'Running') return undefined
+    const { lock: told, phase } = operation.status
+    const isTold = told?.holder === lock.holder && (lock.acquireTime === '' || told.since === lock.acquireTime)
+    if (isTold && phase === 'Running') return undefined
     const status = ledger.lockTaken(operation.status, world.now, {
       lease: leaseName(world.cluster.metadata.name),
       holder: lock.holder,

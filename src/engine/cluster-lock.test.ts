@@ -248,6 +248,25 @@ describe('the cluster lock', () => {
     expect(story.status('a').failureReason).toBe('ClusterLockHeld')
   })
 
+  it('is said to be lost by a paused holder from whom somebody released it, and to be held anew since it was taken again', async () => {
+    const story = await restartStory()
+    story.restart('a')
+    await story.until('a is at work', () => story.open('a').length > 0)
+    story.edit('a', { spec: { paused: true } })
+    await story.until('a is paused', () => story.status('a').phase === 'Paused')
+    const { since } = story.status('a').lock ?? {}
+    expect(story.status('a').message).toContain('The cluster lock is kept.')
+    const lease = lock(story)
+    const released = { ...lease, metadata: { ...lease.metadata, annotations: {} }, spec: { holderIdentity: '' } }
+    story.world.store.update(RESOURCE.leases, released)
+    await story.until('a says so', () => story.status('a').message?.includes('It does not hold the cluster lock.') === true, MINUTE)
+    expect(story.status('a').lock).toBeUndefined()
+    story.edit('a', { spec: { paused: false } })
+    await story.until('a holds it again', () => story.status('a').lock !== undefined)
+    expect(story.status('a').lock?.since).not.toBe(since)
+    await story.until('a is done', () => story.status('a').phase === 'Completed')
+  })
+
   it('queues nobody that its operator paused before the start', async () => {
     const story = await restartStory()
     story.restart('a', { paused: true })

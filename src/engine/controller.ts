@@ -114,7 +114,7 @@ export const startController = (options: ControllerOptions): Controller => {
         case 'cluster':
           return discover({ home, connections, clock, log, discoverMs: DISCOVER_MS / pace }, object)
         case 'waiters':
-          return wakeWaiters(namespace)
+          return wakeWaiters(object)
         default:
           return sight.look(key, watchedMs =>
             reconcile({ home, connections, clock, timing: waits, self, watchedMs, kinds, longActs, watches, log, isLeading, wake }, object),
@@ -157,13 +157,17 @@ export const startController = (options: ControllerOptions): Controller => {
       if (what === 'TalosCluster') queue.add(name('cluster', key))
       const isHeartbeat = what === 'Lease' && key.namespace === leaderLease.namespace && key.name === leaderLease.name
       if ((what === 'TalosOperation' || what === 'Lease') && !isHeartbeat)
-        queue.addAfter(name('waiters', { ...key, name: '' }), WAKE_MS / pace)
+        queue.addAfter(name('waiters', { ...key, name: what === 'Lease' ? key.name : '' }), WAKE_MS / pace)
     }
 
-    /** Whoever waits for a cluster lock looks again when an operation or a Lease has changed; the oldest of each cluster is enough. */
-    const wakeWaiters = async (namespace: string): Promise<Next> => {
+    /**
+     * Whoever waits for a cluster lock looks again when an operation or a Lease has changed; the oldest of each cluster is enough. Whoever is paused and
+     * says that the lock is kept looks again when that Lease has changed (`lease`; empty where it was an operation): somebody may have released it.
+     */
+    const wakeWaiters = async ({ namespace, name: lease }: Key): Promise<Next> => {
       const all = await home.operations(namespace)
       if (!all.ok) return { failed: true }
+      for (const { metadata, spec, status } of all.value) if (spec.paused && status.lock?.lease === lease) wake(metadata)
       const seen = new Set<string>()
       for (const { metadata, spec } of all.value.filter(waitsForLock).toSorted((a, b) => (isOlder(a, b) ? -1 : 1))) {
         if (seen.has(spec.clusterRef.name)) continue

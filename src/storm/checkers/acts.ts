@@ -92,11 +92,16 @@ export const installsOnce: Checker = {
       scene.stage.plan.strikes.some(s => CUTS.has(s.family) || s.what === 'writes fail after their effect') ||
       (!scene.stage.plan.shape.homeOutside && scene.stage.plan.shape.controlPlanes < 3)
     const installed = new Map<string, number>()
+    // From whom the lock is taken by hand, his installer is stopped.
+    let robbed = 0
+    scene.onLock((_before, _after, isByHand) => {
+      if (isByHand) robbed++
+    })
     scene.onAct(({ what, machine }) => {
       const open = what === 'install-began' ? scene.openOn(machine) : undefined
       if (!open || isCut) return
       // Whoever leads anew knows nothing of the installers of those who led before.
-      const attempt = `${key(open.operation, open.target)} ${open.operation.status.lastRetry ?? ''} ${open.target.before?.bootID ?? ''} ${scene.terms()}`
+      const attempt = `${key(open.operation, open.target)} ${open.operation.status.lastRetry ?? ''} ${open.target.before?.bootID ?? ''} ${scene.terms()} ${robbed}`
       const times = (installed.get(attempt) ?? 0) + 1
       installed.set(attempt, times)
       if (times > 1) object(`the installer runs on ${machine.name} for the ${times}nd time, and nothing had cut it off`)

@@ -44,6 +44,9 @@ const isForcedUpon: Explains = asked =>
   asked.spec.override === true && (isTooFar(asked) || isBack(asked.shape.talos, asked.talos.version ?? asked.shape.talos))
 const isReset = ({ node }: Asked): boolean => node.action === 'reset'
 
+const holdsControlPlane: Explains = ({ shape, setting }) =>
+  setting.marks?.some(m => m.machine < shape.controlPlanes && (m.annotations?.[ANNOTATION.upgradeHold] ?? 'false') !== 'false') === true
+
 const isPatchedBy =
   (...patches: readonly string[]): Explains =>
   ({ config }) =>
@@ -73,16 +76,15 @@ const RULES: Readonly<Record<string, Explains>> = {
   ImageUnreadable: asked => odd(asked).written !== undefined,
   KubeletSkew: asked => odd(asked).vendorTail !== undefined || isOtherMinor(asked),
   MachineAmbiguous: asked => odd(asked).uuids !== undefined || odd(asked).namesake !== undefined,
-  // A kubelet that has just been given another configuration is only starting.
-  MachineNotReady: asked => odd(asked).aloof !== undefined || odd(asked).written !== undefined,
+  // A kubelet that has just been given another configuration is only starting; and a hold may be seen late.
+  MachineNotReady: asked => odd(asked).aloof !== undefined || odd(asked).written !== undefined || holdsControlPlane(asked),
   MinorSkipped: isOtherMinor,
   PoliciesMissing: asked => odd(asked).policyGaps === true,
   RemovedOptions: asked => odd(asked).written !== undefined,
   SecondNetwork: hasCilium,
   VersionUnknown: asked => odd(asked).vendorTail !== undefined,
   HostnameTwice: isPatchedBy(...SHARED_PATCHES),
-  HeldControlPlane: ({ shape, setting }) =>
-    setting.marks?.some(m => m.machine < shape.controlPlanes && (m.annotations?.[ANNOTATION.upgradeHold] ?? 'false') !== 'false') === true,
+  HeldControlPlane: holdsControlPlane,
   ImageInvalid: asked => namesImage(asked) || asked.setting.factory === 'not a host',
   ImageVersionMismatch: namesImage,
   KubernetesSkew: asked =>
