@@ -43,7 +43,7 @@ exit code is 1 when something was violated. A seed that fails tells its story, i
   --replay           the story of --seed S, or of --plan FILE, the same byte for byte each time
   --plan FILE        with --replay: a plan that was kept
   --deaths           lets the controller die once at each call that changes something, of every kind
-  --sabotage NAME    with a line of the source spoiled (test/storm/sabotages/), until a checker finds it
+  --sabotage NAME    with a line of the source spoiled (test/storm/sabotages/), until a checker finds something; the exit code is 1 then
   --coverage         tells which branches of core, kinds and engine no seed reached
   -h, --help
 `
@@ -77,6 +77,10 @@ const read = (argv: readonly string[]): StormOptions | 'help' => {
   const { kind = 'all', minutes } = values
   if (kind !== 'all' && !stormKinds.includes(kind)) throw new Problem(`--kind ${kind}: there are all, ${stormKinds.join(', ')}`)
   const [controlPlanes, workers] = machinesOf(values.machines)
+  if (values.plan !== undefined && !values.replay) throw new Problem('--plan is played with --replay')
+  if (values.replay && values.plan === undefined && values.seed === undefined) throw new Problem('--replay needs --seed S or --plan FILE')
+  if (values.seed !== undefined && (values.seeds ?? values.from ?? minutes) !== undefined)
+    throw new Problem('--seed is one alone: not together with --seeds, --from or --minutes')
   return {
     kind,
     families: values.faults?.split(',').map(familyOf),

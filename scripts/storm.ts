@@ -54,12 +54,18 @@ if (asked.deaths) {
   await leave(wrongs > 0 ? 1 : 0)
 }
 
+const isPlan = (value: unknown): value is Plan =>
+  typeof value === 'object' && value !== null && ['seed', 'kind', 'shape', 'operations', 'strikes'].every(key => key in value)
 const planIn = (path: string): Plan => {
   try {
-    return JSON.parse(readFileSync(path, 'utf8')) as Plan
+    const read: unknown = JSON.parse(readFileSync(path, 'utf8'))
+    if (isPlan(read)) return read
   } catch (error) {
     return refuse(`--plan ${path}: ${(error as Error).message}`)
   }
+  return refuse(
+    `--plan ${path}: this is no plan of a run; those that failed are in .cache/storm/, and each of test/storm/kept-plans.json stands in its "plan"`,
+  )
 }
 
 if (asked.replay) {
@@ -133,6 +139,10 @@ for (const verdict of failed.toSorted((a, b) => a.seed - b.seed).slice(0, 10)) {
   writeFileSync(path, `${JSON.stringify(plan, undefined, 2)}\n`)
   console.log(`npm run storm -- --plan .cache/storm/${wish.kind}-${verdict.seed}.json --replay\n${tellPlan(plan)}`)
 }
+if (sabotage && !failed.some(({ violations }) => violations.some(({ checker }) => checker === sabotage.caughtBy)))
+  console.log(
+    `\n${sabotage.caughtBy} did not find ${sabotage.name} in these runs. The one in which it does: npx vitest run test/storm/sabotages.test.ts -t ${sabotage.name}`,
+  )
 if (asked.coverage) console.log(coverageReport(covered))
 const minutes = (performance.now() - began) / 60_000
 for (const [end, times] of [...ends].toSorted((a, b) => b[1] - a[1])) console.log(`${String(times).padStart(7)} ${end}`)

@@ -12,7 +12,7 @@ export const REASONS = {
   MachineNotReady: 'A machine came back but Talos did not report it running and ready within the time allowed.',
   MachineAmbiguous: 'Two machines claim the same address or identity, or an address is answered by another machine than recorded.',
   NodeNotReady: 'The Kubernetes Node of a machine did not become Ready with the boot id of the machine within the time allowed.',
-  DrainBlocked: 'A PodDisruptionBudget refused the eviction of a pod for the whole drain time.',
+  DrainBlocked: 'A PodDisruptionBudget refused the eviction of a pod for the whole drain time, or can never allow it.',
   DrainTimeout: 'Pods or their volumes did not leave the node within the drain time.',
   ImageNotFound: 'An image does not exist in the registry: the installer, or a program of Kubernetes.',
   SchematicMismatch: 'The image to install does not carry the schematic (system extensions) that the machine runs.',

@@ -32,6 +32,17 @@ it('writes a TalosMachine for each member, and what was seen into the TalosClust
   ).toEqual(['cp-1', 'cp-2', 'cp-3', 'wk-1', 'wk-2'])
 })
 
+it('does not miss a machine that a reset has taken out of the cluster, though its TalosMachine is still there', async () => {
+  const story = createStory()
+  story.start()
+  await story.until('the cluster is described', () => clusterIn(story, CLUSTER).status?.machines?.summary === '5/5')
+  story.create({ name: 'op', spec: { kind: 'node', node: { action: 'reset', machine: 'wk-2' } } })
+  await story.until('it is reset', () => story.operation('op')?.status.phase === 'Completed')
+  await story.until('it is no more', () => clusterIn(story, CLUSTER).status?.machines?.summary === '4/4')
+  expect(clusterIn(story, CLUSTER).status?.conditions?.find(({ type }) => type === 'Ready')).toMatchObject({ reason: 'Healthy' })
+  expect(story.world.store.list(ICHOR.machines).items).toHaveLength(5)
+})
+
 it('looks again at a cluster that is listed, although the server once answered that it is not there', async () => {
   const story = createStory()
   const { calls, schedule } = story.world

@@ -5,6 +5,7 @@ import type { TalosCluster, TalosClusterStatus } from '../api/talos-cluster.ts'
 import type { TalosMachine, TalosMachineStatus } from '../api/talos-machine.ts'
 import type { OperationStatus } from '../api/talos-operation.ts'
 import { peerHost } from '../core/etcd-members.ts'
+import { withoutLeft } from '../core/left.ts'
 import { iso, openTargets, targetsOf } from '../core/ledger.ts'
 import { heldOperation } from '../core/lock-claim.ts'
 import { nodeNameOf } from '../core/machine-steps/target.ts'
@@ -200,15 +201,23 @@ const summary = async (
   engine: Discoverer,
   cluster: TalosCluster,
   talos: Talos,
-  seen: readonly Seen[],
+  all: readonly Seen[],
   nodes: Result<readonly NodeFacts[]>,
   addons: Result<ClusterAddons>,
   etcd: Result<EtcdView> | undefined,
 ): Promise<TalosClusterStatus> => {
   const now = engine.clock.now()
+  const lock = await readLock(engine.home, cluster.metadata.namespace, cluster.metadata.name)
+  // One that a reset has taken out of the cluster is not missing from it.
+  const staying = new Set(
+    withoutLeft(
+      all.map(({ machine }) => machine),
+      lock.ok ? lock.value : undefined,
+    ),
+  )
+  const seen = all.filter(({ machine }) => staying.has(machine))
   const facts = seen.flatMap(s => (s.facts.ok ? [s.facts.value] : []))
   const ready = facts.filter(f => f.stage === 'running' && f.ready).length
-  const lock = await readLock(engine.home, cluster.metadata.namespace, cluster.metadata.name)
   const clusterID = facts[0]?.clusterID
   const range = (versions: readonly string[]): { lowest: string; highest: string } | undefined =>
     versionSpan(versions.filter(v => v !== ''))

@@ -28,6 +28,9 @@ describe('options of npm run storm', () => {
     ['--seed', "Option '--seed <value>' argument missing"],
     ['--fast', "Unknown option '--fast'"],
     ['17', "Unexpected argument '17'"],
+    ['--plan a.json', '--plan is played with --replay'],
+    ['--replay', '--replay needs --seed S or --plan FILE'],
+    ['--seed 17 --seeds 3', '--seed is one alone'],
   ])('%s is refused in one sentence', (line, sentence) => {
     expect(read(line)).toEqual({ problem: expect.stringContaining(sentence) })
     expect(JSON.stringify(read(line))).not.toContain('\\n')

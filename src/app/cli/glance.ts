@@ -186,7 +186,8 @@ const commandLines = (commands: Summary['commands'], { outside, choice }: Pick<S
   const kubectl = 'or, with kubectl'
   const width = Math.max(kubectl.length, ...commands.map(({ purpose }) => purpose.length))
   const lines = commands.map(({ purpose, ichor }) => `  ${`${purpose}:`.padEnd(width + 2)}${asTyped(ichor)}`)
-  return ['What you can do', ...lines, `  ${`${kubectl}:`.padEnd(width + 2)}${asTyped(commands[0]?.kubectl ?? '')}`]
+  const [first = '', ...others] = lines
+  return ['What you can do', first, `  ${`${kubectl}:`.padEnd(width + 2)}${asTyped(commands[0]?.kubectl ?? '')}`, ...others]
 }
 
 const withoutDoubleBlanks = (lines: readonly string[]): string[] => {

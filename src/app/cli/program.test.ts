@@ -89,8 +89,8 @@ describe('operation get', () => {
       '',
       'What you can do',
       '  run the failed step again, once the cause is mended: ichor operation resume talos-1-13-9 -n ichor-system',
-      '  stop it for good:                                    ichor operation cancel talos-1-13-9 -n ichor-system',
       '  or, with kubectl:                                    kubectl annotate talosoperation talos-1-13-9 -n ichor-system ichor.maesh.dev/retry=true --overwrite',
+      '  stop it for good:                                    ichor operation cancel talos-1-13-9 -n ichor-system',
     ])
   })
 

@@ -92,7 +92,9 @@ export const watchOperation = (
     stops.push(
       terminal.every(1000, () => {
         if (how.timeoutMs !== undefined && terminal.now() - begun >= how.timeoutMs)
-          return end('timedOut', [`The time is up. The operation goes on; look again with: ${look}`])
+          return end('timedOut', [
+            `The time is up. ${last && isStanding(last) ? 'The operation is paused' : 'The operation goes on'}; look again with: ${look}`,
+          ])
         if (isLive) block.draw(picture())
       }),
     )
@@ -102,6 +104,9 @@ export const watchOperation = (
     else stops.push(stopWatch)
   })
 }
+
+/** Paused by its operator: nothing happens until somebody resumes it. */
+const isStanding = (object: KubeObject): boolean => stateOf(operationOf(object)) === 'paused'
 
 /** How the command ends with an operation at rest; undefined while something will still happen by itself. */
 export const exitOf = (operation: TalosOperation): Exit | undefined => {

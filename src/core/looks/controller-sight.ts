@@ -34,6 +34,8 @@ export const controllerSight: Look<ClusterSight> = {
           command: inNamespace(sight, `kubectl delete taloscluster ${cluster.metadata.name}`),
         }),
       ]
+    // Which these are, and whether an operation is at work on them, the look at the machines tells.
+    if (ready.reason === 'MachinesNotReady') return [warning(`The controller says: ${ready.message}`, look)]
     if (ready.status !== 'True') return [wrong(`The controller says: ${ready.message || ready.reason}`, look)]
     return [fine(`It says: ${ready.message}`)]
   },
