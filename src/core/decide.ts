@@ -39,7 +39,7 @@ const mended = (kind: Kind, operation: TalosOperation, world: World): Decision |
     throw new Error(
       `${why}. The status was edited, or written by another version of Ichor: cancel this one and start another, which looks anew`,
     )
-  const status = withoutFuture(operation.status, world.now)
+  const status = withoutFuture(operation, world.now)
   return status === operation.status ? undefined : record(operation, status)
 }
 

@@ -76,17 +76,33 @@ describe('times that have not come yet', () => {
       startedAt: 'never',
       waiting: { for: 'x', since: far },
       machines: [
-        open({ stepStartedAt: far, actedAt: far, firstActedAt: far, stableSince: far, retryAt: far, receipts: [receipt(far)] }),
+        open({
+          startedAt: far,
+          stepStartedAt: far,
+          actedAt: far,
+          firstActedAt: far,
+          stableSince: far,
+          retryAt: far,
+          receipts: [receipt(far)],
+        }),
         open({ name: 'wk-2', receipts: [receipt(iso(NOW - 1000))] }),
       ],
     }
-    const now = iso(NOW)
-    expect(withoutFuture(status, NOW)).toEqual({
+    const [now, made] = [iso(NOW), operation(status).metadata.creationTimestamp]
+    expect(withoutFuture({ ...operation(status), status }, NOW)).toEqual({
       lastRetry: now,
       startedAt: now,
       waiting: { for: 'x', since: now },
       machines: [
-        open({ stepStartedAt: now, actedAt: now, firstActedAt: now, stableSince: now, retryAt: now, receipts: [receipt(now)] }),
+        open({
+          startedAt: made,
+          stepStartedAt: now,
+          actedAt: now,
+          firstActedAt: now,
+          stableSince: now,
+          retryAt: now,
+          receipts: [receipt(made)],
+        }),
         open({ name: 'wk-2', receipts: [receipt(iso(NOW - 1000))] }),
       ],
     })
@@ -99,6 +115,6 @@ describe('times that have not come yet', () => {
       lastFailure: { at: iso(NOW), reason: 'InstallFailed', message: 'x' },
       waiting: { for: 'x', since: iso(NOW), until: far },
     }
-    expect(withoutFuture(status, NOW)).toBe(status)
+    expect(withoutFuture({ ...operation(status), status }, NOW)).toBe(status)
   })
 })

@@ -64,13 +64,14 @@ const SKEW_MS = 5 * 60_000
 const LONGEST_RETRY_MS = 3_600_000
 
 /**
- * Times that have not come yet were written by a hand, or by a clock that was wrong: nothing that runs from them would ever end. They are taken for now.
- * The very same status where there are none.
+ * Times that have not come yet were written by a hand, or by a clock that was wrong: nothing that runs from them would ever end. They are taken for now;
+ * and those after which something has to have happened, as the start of a static pod, for the time at which the operation was made: since then it may
+ * have. The very same status where there are none.
  */
-export const withoutFuture = (status: OperationStatus, now: number): OperationStatus => {
+export const withoutFuture = ({ status, metadata }: Pick<TalosOperation, 'status' | 'metadata'>, now: number): OperationStatus => {
   // A status never changes, and what is past stays past.
   if (now >= (past.get(status) ?? Infinity)) return status
-  const mended = mendedTimes(status, now)
+  const mended = mendedTimes(status, now, metadata.creationTimestamp)
   if (mended === status) past.set(status, now)
   return mended
 }
@@ -78,21 +79,30 @@ export const withoutFuture = (status: OperationStatus, now: number): OperationSt
 /** Since when all times of a status are past. */
 const past = new WeakMap<OperationStatus, number>()
 
-const mendedTimes = (status: OperationStatus, now: number): OperationStatus => {
+const mendedTimes = (status: OperationStatus, now: number, created: string): OperationStatus => {
   const latest = now + SKEW_MS
   const isPast = (time: string | undefined, limit = latest): boolean => time === undefined || Date.parse(time) <= limit
-  const future = <K extends string>(value: Readonly<Partial<Record<K, unknown>>>, keys: readonly K[]): Partial<Record<K, string>> =>
-    Object.fromEntries(keys.filter(key => !isPast(value[key] as string | undefined)).map(key => [key, iso(now)])) as Partial<
+  const future = <K extends string>(
+    value: Readonly<Partial<Record<K, unknown>>>,
+    keys: readonly K[],
+    instead = iso(now),
+  ): Partial<Record<K, string>> =>
+    Object.fromEntries(keys.filter(key => !isPast(value[key] as string | undefined)).map(key => [key, instead])) as Partial<
       Record<K, string>
     >
   const changes = future(status, ['startedAt', 'completedAt', 'lastRetry'])
   const wait = status.waiting && future(status.waiting, ['since'])
   const failure = status.lastFailure && future(status.lastFailure, ['at'])
   const machines = status.machines?.map((target): Target => {
-    const times = future(target, ['stepStartedAt', 'actedAt', 'firstActedAt', 'stableSince', 'startedAt'])
+    const times = {
+      ...future(target, ['stepStartedAt', 'actedAt', 'firstActedAt', 'stableSince']),
+      ...future(target, ['startedAt'], created),
+    }
     const retry = isPast(target.retryAt, now + LONGEST_RETRY_MS) ? {} : { retryAt: iso(now) }
     const { receipts: given = [] } = target
-    const receipts = given.every(({ at }) => isPast(at)) ? {} : { receipts: given.map(one => ({ ...one, ...future(one, ['at']) })) }
+    const receipts = given.every(({ at }) => isPast(at))
+      ? {}
+      : { receipts: given.map(one => ({ ...one, ...future(one, ['at'], created) })) }
     return isEmpty(times) && isEmpty(retry) && isEmpty(receipts) ? target : { ...target, ...times, ...retry, ...receipts }
   })
   const isSame = isEmpty(changes) && isEmpty(wait) && isEmpty(failure) && (machines ?? []).every((t, i) => t === status.machines?.[i])
