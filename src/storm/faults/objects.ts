@@ -118,7 +118,8 @@ const DEEDS: Readonly<Record<string, Deed>> = {
     const { store } = stage.story.world
     const { addresses, role } = stage.machine(index)
     const [address, another = address] = addresses
-    const name = 'once-more'
+    // A name stays that of one machine: who gives it to another has edited what the operation goes by.
+    const name = `once-more-${index}`
     const object = objectOf(stage, index)
     if (!object || address === undefined || store.get(ICHOR.machines, NAMESPACE, name)) return undefined
     store.create(ICHOR.machines, {
