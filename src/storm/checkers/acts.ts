@@ -20,15 +20,22 @@ export const intentionFirst: Checker = {
   post: (scene, object) => {
     /** Intentions that no act has followed yet. */
     const intended = new Set<string>()
+    /** When an operation let go of a machine last. What was asked of it before may come to it afterwards: a call cannot be taken back. */
+    const closedAt = new Map<Machine, number>()
     scene.onOperation(({ before, after }) => {
+      for (const was of before?.status.machines ?? []) {
+        const machine = was.phase === 'Running' ? scene.machineOf(was) : undefined
+        if (machine && after?.status.machines?.find(t => t.name === was.name)?.phase !== 'Running') closedAt.set(machine, scene.now())
+      }
       for (const target of after?.status.machines ?? []) {
         const was = before?.status.machines?.find(t => t.name === target.name)
         if (after && target.actedAt !== undefined && (target.attempts ?? 0) > (was?.step === target.step ? (was?.attempts ?? 0) : 0))
           intended.add(key(after, target))
       }
     })
-    scene.onAct(({ what, machine }) => {
+    scene.onAct(({ what, machine, call }) => {
       const open = scene.openOn(machine)
+      if (!open && call.at <= (closedAt.get(machine) ?? Number.NEGATIVE_INFINITY)) return
       // What was on its way when a hand wrote something else into status.
       if (scene.now() - scene.editedAt() < BLIND_MS) return
       if (!open) return object(`${what} on ${machine.name}, which no operation has open`)
@@ -82,14 +89,19 @@ export const rebootsOnce: Checker = {
 /** Troubles that cut an installer off, or the word of its end. */
 const CUTS = new Set(['crash', 'lost-reply', 'leaders', 'dead', 'installer', 'clock', 'slow', 'people', 'reboot', 'locked'])
 
+/**
+ * Of other families: without its TalosCluster an operation stops with all that runs for it; and a leader who is not told that its Lease was renewed stands
+ * down, and leads anew without another term.
+ */
+const CUTTING = new Set(['deletes the cluster', 'the cluster is deleted', 'writes fail after their effect'])
+
 export const installsOnce: Checker = {
   name: 'installs-once',
   rule: 'I4',
   kinds: ['talos'],
   post: (scene, object) => {
     const isCut =
-      // A leader who is not told that its Lease was renewed stands down, and leads anew without another term.
-      scene.stage.plan.strikes.some(s => CUTS.has(s.family) || s.what === 'writes fail after their effect') ||
+      scene.stage.plan.strikes.some(s => CUTS.has(s.family) || CUTTING.has(s.what)) ||
       (!scene.stage.plan.shape.homeOutside && scene.stage.plan.shape.controlPlanes < 3)
     const installed = new Map<string, number>()
     // From whom the lock is taken by hand, his installer is stopped.

@@ -94,13 +94,14 @@ const RULES: Readonly<Record<string, Explains>> = {
     node.mode === 'force' ? minorSteps('v1.12.0', shape.talos) < 0 : config.mode !== undefined && minorSteps('v1.10.0', shape.talos) < 0,
   ConfigPending: asked => odd(asked).pending !== undefined,
   // Whoever asks while nobody answers is told so, and asks again.
-  KubernetesUnreachable: ({ strikes }) => strikes.some(({ family }) => family === 'api-away'),
+  KubernetesUnreachable: ({ strikes }) => strikes.some(({ family }) => family === 'api-away' || family === 'api-errors'),
   NoMachines: asked => asked.spec.machineSelector !== undefined || odd(asked).early === true,
   NotAControlPlane: asked => !isOnControlPlane(asked),
   OnlyMember: ({ shape }) => shape.controlPlanes === 1,
   PatchAmbiguous: isPatchedBy(STRANGE_PATCHES.trap, ...DOUBTFUL),
   PatchForbidden: isPatchedBy(STRANGE_PATCHES.secret, ...DOUBTFUL),
-  PatchInvalid: isPatchedBy(STRANGE_PATCHES.noYaml, ...DOUBTFUL),
+  // A list of operations is for a configuration of one document.
+  PatchInvalid: asked => isPatchedBy(STRANGE_PATCHES.noYaml, ...DOUBTFUL)(asked) || odd(asked).written !== undefined,
   PatchMatchesNothing: asked => isPatchedBy(STRANGE_PATCHES.gone, ...DOUBTFUL)(asked) || changesVersions(asked),
   PatchMissing: ({ config }) => config.patches?.some(({ inline }) => inline === undefined) === true,
   PlatformMismatch: asked => namesImage(asked) || asked.setting.platform !== undefined,
