@@ -64,18 +64,15 @@ export const abandon = (stage: Stage, view: View): Decision | undefined => {
   return undefined
 }
 
-/** Why what we took, as far as it can be seen, cannot be given back now, in words. */
-export const withheld = (stage: Stage, view: View): readonly string[] =>
+/** Why what we took cannot be given back now, in words. */
+export const notGivenBack = (stage: Stage, view: View): readonly string[] =>
   stage.abandon.flatMap(step => {
-    const verdict = step.done(view).is === 'no' ? step.guard(view) : undefined
+    const answer = step.done(view)
+    // The Kubernetes API is away, perhaps for that very reason; its own words change from look to look.
+    if (answer.is === 'unknown') return ['it cannot be seen yet whether it has back what was taken from it']
+    const verdict = answer.is === 'no' ? step.guard(view) : undefined
     return verdict?.may === 'wait' ? [verdict.why] : []
   })
-
-/** The same, and where nothing can be seen: the Kubernetes API is away, perhaps for that very reason, and its own words change from look to look. */
-const notGivenBack = (stage: Stage, view: View): readonly string[] =>
-  stage.abandon.some(step => step.done(view).is === 'unknown')
-    ? ['it cannot be seen yet whether it has back what was taken from it', ...withheld(stage, view)]
-    : withheld(stage, view)
 
 /** What could not be given back is told, and tried again while the operation stands there failed. */
 const kept = (stage: Stage, view: View): Decision | undefined => {

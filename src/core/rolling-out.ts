@@ -2,7 +2,7 @@ import type { TalosOperation } from '../api/talos-operation.ts'
 import type { Reason } from '../api/reasons.ts'
 import { formatDuration } from '../api/duration.ts'
 import { advance, failure, targetNeeds } from './advance.ts'
-import { abandon, withheld } from './closing.ts'
+import { abandon, notGivenBack } from './closing.ts'
 import type { Decision, Told } from './decision.ts'
 import { hasFinalizer, isUntouched, look, record, restUntil } from './decision.ts'
 import { gateNeeds, gatesNow } from './health-gates.ts'
@@ -97,7 +97,7 @@ const openNext = (stage: Stage, operation: TalosOperation, world: World): Decisi
     )
   // It may have been open before, and cordoned by us; and it may be back only now, and not well yet.
   if ('skip' in opening) {
-    const words = [opening.skip, ...withheld(stage, view)].join('; ')
+    const words = [opening.skip, ...notGivenBack(stage, view)].join('; ')
     const isWaitedFor = words !== opening.skip && world.now < lastChance
     return (
       abandon(stage, view) ??
