@@ -44,6 +44,9 @@ const isForcedUpon: Explains = asked =>
   asked.spec.override === true && (isTooFar(asked) || isBack(asked.shape.talos, asked.talos.version ?? asked.shape.talos))
 const isReset = ({ node }: Asked): boolean => node.action === 'reset'
 
+/** The API does not answer at times. */
+const isAway: Explains = ({ strikes }) => strikes.some(({ family }) => family === 'api-away' || family === 'api-errors')
+
 const holdsControlPlane: Explains = ({ shape, setting }) =>
   setting.marks?.some(m => m.machine < shape.controlPlanes && (m.annotations?.[ANNOTATION.upgradeHold] ?? 'false') !== 'false') === true
 
@@ -66,8 +69,10 @@ const RULES: Readonly<Record<string, Explains>> = {
   CiliumTalos: hasCilium,
   ContainerMode: isContainer,
   DeprecatedApis: asked => odd(asked).deprecated !== undefined,
-  DowngradeRefused: ({ talos, kubernetes, shape }) =>
-    isBack(shape.talos, talos.version ?? shape.talos) || isBack(shape.kubernetes, kubernetes.version ?? shape.kubernetes),
+  DowngradeRefused: ({ talos, kubernetes, shape, setting }) =>
+    (talos.version !== undefined && setting.oddities?.release !== undefined) ||
+    isBack(shape.talos, talos.version ?? shape.talos) ||
+    isBack(shape.kubernetes, kubernetes.version ?? shape.kubernetes),
   EtcdAlarm: isFull,
   // An older patch may bring an etcd that must not go on as it is.
   EtcdStep: asked => isTooFar(asked) || odd(asked).release !== undefined,
@@ -79,7 +84,7 @@ const RULES: Readonly<Record<string, Explains>> = {
   // A kubelet that has just been given another configuration is only starting; and a hold may be seen late.
   MachineNotReady: asked => odd(asked).aloof !== undefined || odd(asked).written !== undefined || holdsControlPlane(asked),
   MinorSkipped: isOtherMinor,
-  PoliciesMissing: asked => odd(asked).policyGaps === true,
+  PoliciesMissing: asked => odd(asked).policyGaps === true || isAway(asked),
   RemovedOptions: asked => odd(asked).written !== undefined,
   SecondNetwork: hasCilium,
   VersionUnknown: asked => odd(asked).vendorTail !== undefined,
@@ -88,13 +93,16 @@ const RULES: Readonly<Record<string, Explains>> = {
   ImageInvalid: asked => namesImage(asked) || asked.setting.factory === 'not a host',
   ImageVersionMismatch: namesImage,
   KubernetesSkew: asked =>
-    odd(asked).vendorTail !== undefined || (asked.talos.version !== undefined && !supports(asked.talos.version, asked.shape.kubernetes)),
+    odd(asked).vendorTail !== undefined ||
+    (asked.talos.version !== undefined &&
+      // What a Talos takes is not always what its support matrix lists.
+      (!supports(asked.talos.version, asked.shape.kubernetes) || minorSteps(asked.shape.talos, asked.talos.version) !== 0)),
   LastControlPlane: asked => isReset(asked) && isOnControlPlane(asked) && asked.shape.controlPlanes === 1,
   ModeUnsupported: ({ node, config, shape }) =>
     node.mode === 'force' ? minorSteps('v1.12.0', shape.talos) < 0 : config.mode !== undefined && minorSteps('v1.10.0', shape.talos) < 0,
   ConfigPending: asked => odd(asked).pending !== undefined,
   // Whoever asks while nobody answers is told so, and asks again.
-  KubernetesUnreachable: ({ strikes }) => strikes.some(({ family }) => family === 'api-away' || family === 'api-errors'),
+  KubernetesUnreachable: isAway,
   NoMachines: asked => asked.spec.machineSelector !== undefined || odd(asked).early === true,
   NotAControlPlane: asked => !isOnControlPlane(asked),
   OnlyMember: ({ shape }) => shape.controlPlanes === 1,
@@ -130,7 +138,8 @@ const RULES: Readonly<Record<string, Explains>> = {
 /** The reasons for which an operation stops that the checks let pass; and what they saw too late, as in a stale list, has the name of their rule. */
 const REASONS: Readonly<Record<string, Explains>> = {
   // Whether pods can go is seen only once they are asked to, and whether there is an image once it is pulled.
-  DrainBlocked: ({ setting, shape }) => setting.twoBudgets === true || (setting.storage === true && shape.workers < 2),
+  DrainBlocked: ({ setting, shape }) =>
+    setting.twoBudgets === true || (setting.storage === true && shape.workers - (setting.oddities?.aloof === undefined ? 0 : 1) < 2),
   ImageNotFound: asked =>
     namesImage(asked) ||
     namesSchematic(asked) ||
@@ -144,7 +153,6 @@ const REASONS: Readonly<Record<string, Explains>> = {
   // Talos in a container ends when it is reset, and is what it was when it is started again.
   ResetFailed: isContainer,
   ConfigRejected: asked => isPatchedBy(STRANGE_PATCHES.cutsOff)(asked) || changesVersions(asked),
-  EtcdAlarm: isFull,
   BootedOldVersion: isForcedUpon,
   InstallFailed: isForcedUpon,
   ManifestSyncFailed: asked => odd(asked).manifest === 'refused',

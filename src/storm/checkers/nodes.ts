@@ -131,8 +131,15 @@ export const cordonsReturn: Checker = {
   rule: 'I7',
   post: (scene, object) => {
     const { store } = scene.world
+    // An operation that no list shows yet is known by the lock alone: where a hand has given that to another, it is taken for gone.
+    const isStale = scene.stage.plan.strikes.some(({ family }) => family === 'stale')
+    let isRobbed = false
+    scene.onLock((_before, _after, isByHand) => {
+      isRobbed ||= isByHand
+    })
     store.watch(RESOURCE.nodes, undefined, ({ object: node, previous, type }) => {
       if (type !== 'MODIFIED' || scene.stage.isByHand() || !isCordoned(previous) || isCordoned(node)) return
+      if (isStale && isRobbed) return
       const { [ANNOTATION.cordonedBy]: uid, ['talos.dev/cordoned']: byTalos } = previous?.metadata.annotations ?? {}
       // Our mark may be left of a cordon that somebody lifted before Talos set its own.
       if (byTalos !== undefined) return
