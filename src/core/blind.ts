@@ -9,7 +9,7 @@ import { displayName } from './world.ts'
 /** Nothing of a cluster is needed for it. */
 export type BlindDecision = Extract<Decision, { readonly do: 'rest' | 'record' | 'drop-finalizer' | 'drop-retry' }>
 
-/** Nobody tells of a cluster that is there again, and machines that are half done should not wait for a person then. */
+/** Nobody tells of a cluster that is there again, and what is half done, or held, should not wait for a person then. */
 const LOOK_AGAIN_MS = 60_000
 
 /**
@@ -52,5 +52,6 @@ export const decideBlindly = (operation: TalosOperation, refusal: Refusal, now: 
   // Nothing is tried again, so no retry is counted; a wish that stands in somebody's manifests is not answered each time.
   if (metadata.annotations[ANNOTATION.retry] === 'true' && !spec.paused)
     return { do: 'drop-retry', status: undefined, ...(metadata.retryAppliedBy === undefined ? { event } : {}) }
-  return { do: 'rest' }
+  // It may hold the lock of its cluster, which can be given back only when that is there again.
+  return { do: 'rest', forMs: LOOK_AGAIN_MS }
 }

@@ -103,6 +103,7 @@ export const startController = (options: ControllerOptions): Controller => {
     const own = rememberWrites(fenced(options.home, leader.isLeading))
     const { home } = own
     const waits = timing(pace)
+    const honoured = new Set<string>()
     const sight = createSight({ clock, longestGapMs: 2 * waits.idleMs })
     let isOver = false
     const isLeading = (): boolean => !isOver && leader.isLeading()
@@ -117,7 +118,10 @@ export const startController = (options: ControllerOptions): Controller => {
           return wakeWaiters(object)
         default:
           return sight.look(key, watchedMs =>
-            reconcile({ home, connections, clock, timing: waits, self, watchedMs, kinds, longActs, watches, log, isLeading, wake }, object),
+            reconcile(
+              { home, connections, clock, timing: waits, self, watchedMs, kinds, longActs, watches, log, isLeading, honoured, wake },
+              object,
+            ),
           )
       }
     }

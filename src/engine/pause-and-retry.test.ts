@@ -1,6 +1,8 @@
 import { describe, expect, it } from 'vitest'
 import { ANNOTATION } from '../api/names.ts'
 import { MINUTE, holderOf, restartStory } from '../storm/restart-story.ts'
+import { NAMESPACE } from '../storm/story.ts'
+import { ICHOR } from '../world/ports/home.ts'
 
 const brokenOnce = () => ({ installer: { exitCode: 1, lines: ['no space left on device'], times: 1 } })
 const retry = { annotations: { [ANNOTATION.retry]: 'true' } }
@@ -105,6 +107,34 @@ describe('a failure', () => {
     await story.pass(10 * MINUTE)
     expect(story.status('a')).toMatchObject({ phase: 'Paused', failureReason: 'InstallFailed' })
     expect(story.operation('a')?.metadata.annotations[ANNOTATION.retry]).toBe(value)
+  })
+
+  it('counts a retry once also where the annotation cannot be taken away, and a hand makes the operation fail anew', async () => {
+    const story = await restartStory()
+    story.world.fault('cp-1', brokenOnce())
+    story.restart('a')
+    await story.until('it failed', () => story.status('a').phase === 'Paused')
+    let isStuck = true
+    story.world.calls.intercept(({ name }) =>
+      isStuck && name === 'changeOperation' ? { do: 'fail', when: 'before', fault: { kind: 'conflict', message: 'not now' } } : undefined,
+    )
+    const asked = () => story.status('a').history?.filter(({ message }) => message === 'retry asked for').length
+    story.edit('a', retry)
+    await story.until('it is honoured', () => asked() === 1)
+    const status = story.status('a')
+    const object = story.world.store.get(ICHOR.operations, NAMESPACE, 'a')!
+    story.world.store.update(ICHOR.operations, {
+      ...object,
+      status: { ...status, machines: status.machines?.map(t => (t.phase === 'Running' ? { ...t, step: 'warp' } : t)) },
+    })
+    await story.until('it has failed anew', () => story.status('a').failureReason === 'InternalError')
+    await story.pass(5 * MINUTE)
+    expect(asked()).toBe(1)
+    expect(story.status('a').failureReason).toBe('InternalError')
+    isStuck = false
+    await story.until('it is taken away', () => story.operation('a')?.metadata.annotations[ANNOTATION.retry] === undefined)
+    story.edit('a', retry)
+    await story.until('it counts once more', () => asked() === 2)
   })
 
   it('keeps a retry until the operator’s own pause is lifted', async () => {

@@ -34,6 +34,8 @@ export type Reconciler = Observer & {
   readonly log: Log
   /** Still the leader, by the monotonic clock. */
   readonly isLeading: () => boolean
+  /** UIDs of operations whose retry has been honoured, and still stands in them: while it cannot be taken away it is no new request. */
+  readonly honoured: Set<string>
   /** Puts the operation back into the queue. */
   readonly wake: (key: Key) => void
 }
@@ -48,6 +50,7 @@ export const reconcile = async (engine: Reconciler, key: Key): Promise<Next> => 
   const found = await engine.home.operation(key)
   if (!found.ok) return found.fault.kind === 'notFound' ? forget(engine, key) : unread(engine, key, found.fault)
   const operation = found.value
+  if (operation.metadata.annotations[ANNOTATION.retry] !== 'true') engine.honoured.delete(operation.metadata.uid)
   engine.longActs.cancelNamesakes(key, operation.metadata.uid)
   const cluster = await clusterOf(engine, { namespace: key.namespace, name: operation.spec.clusterRef.name })
   if (!cluster.ok && cluster.fault.kind !== 'notFound') return unread(engine, key, cluster.fault)
@@ -189,19 +192,18 @@ const dropRetry = async (
   status: OperationStatus | undefined,
   event: Told | undefined,
 ): Promise<Next> => {
+  const { uid } = operation.metadata
   let current = operation
-  if (status) {
+  if (status && !engine.honoured.has(uid)) {
     const written = await write(engine, operation, status)
     if (!written.ok) return again(engine, operation, 'writing the status', written.fault)
     current = written.value
+    engine.honoured.add(uid)
     if (event) await tell(engine, operation, event)
   }
-  return after(
-    engine,
-    operation,
-    'removing the retry annotation',
-    await engine.home.changeOperation(current, { annotations: { [ANNOTATION.retry]: null } }),
-  )
+  const removed = await engine.home.changeOperation(current, { annotations: { [ANNOTATION.retry]: null } })
+  if (removed.ok) engine.honoured.delete(uid)
+  return after(engine, operation, 'removing the retry annotation', removed)
 }
 
 /** The intention is written, the right to act is checked once more, then the nudge is given. */

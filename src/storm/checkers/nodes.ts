@@ -156,7 +156,7 @@ export const cordonsReturn: Checker = {
         // Without a TalosCluster nobody knows how to reach its Nodes.
         if (uid === undefined || store.list(ICHOR.clusters).items.length === 0) continue
         const machine = scene.world.machines.find(m => m.name === node.metadata.name)
-        if (machine && scene.world.isUp(machine) && !mayStillGo(scene, machine, uid))
+        if (machine && scene.world.isUp(machine) && !staysCordoned(scene, machine, uid))
           object(`${node.metadata.name} is well, and our cordon was left on it`)
       }
     }
@@ -170,8 +170,10 @@ const GOES = new Set(['leave', 'reset', 'reboot', 'upgrade', 'shutdown'])
  * Nothing may move to a machine that may go away at any moment, although it is there: it has left etcd, or was asked to wipe itself or to boot, and no
  * answer says for certain that it will not. Its cordon stays, and the operation, which has stopped, says so.
  */
-const mayStillGo = (scene: Scene, machine: Machine, uid: string): boolean => {
+const staysCordoned = (scene: Scene, machine: Machine, uid: string): boolean => {
   const operation = scene.stage.operations().find(o => o.metadata.uid === uid)
   const target = operation && scene.targetOf(operation, machine)
+  // What did not work is tried again later, by a clock that was wrong in up to an hour.
+  if (Date.parse(target?.retryAt ?? '') > scene.now()) return true
   return target?.phase === 'Failed' && target.committed !== undefined && GOES.has(target.step ?? '') && operation?.status.phase === 'Paused'
 }

@@ -211,7 +211,7 @@ export const refusedIsUntouched: Checker = {
     return () => {
       for (const operation of stage.operations()) {
         if (operation.status.failureReason !== 'PreflightRefused') continue
-        // Without its TalosCluster it is refused as it is; the lock is taken over from it when there is one again.
+        // Without its TalosCluster it is refused as it is, and gives the lock back when there is one again.
         const isHeld = scene.lock().uid === operation.metadata.uid && scene.world.store.list(ICHOR.clusters).items.length > 0
         if (isHeld && !tellsOfNoLock(stage.plan)) object(`${operation.metadata.name} was refused, and holds the cluster lock`)
         if (operation.status.machines?.some(t => t.phase === 'Running')) object(`${operation.metadata.name} was refused with machines open`)

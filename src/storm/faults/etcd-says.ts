@@ -75,13 +75,17 @@ export const etcdSays: Trouble<Stage> = {
     const edit = SAYS[what]
     if (!edit) throw new Error(`etcd does not say ${what}`)
     const controlPlanes = world.machines.filter(m => m.role === 'controlplane')
-    const told = times > 0 ? controlPlanes : controlPlanes.filter(m => m.index === index)
-    stage.note(`etcd of ${told.map(m => m.name).join(', ')} ${what}`)
-    const addresses = told.flatMap(m => m.addresses.map(address => [address, m.index] as const))
-    for (const [address, at] of addresses)
-      stage.weather.etcdSays.set(address, { since: world.schedule.now(), isOdd: what !== NO_PROTOCOL, edit: view => edit(view, at) })
+    const tellers = times > 0 ? controlPlanes : controlPlanes.filter(m => m.index === index)
+    stage.note(`etcd of ${tellers.map(m => m.name).join(', ')} ${what}`)
+    const addresses = tellers.flatMap(m => m.addresses.map(address => [address, m.index] as const))
+    const told = addresses.map(([address, at]) => {
+      const said = { since: world.schedule.now(), isOdd: what !== NO_PROTOCOL, edit: (view: EtcdView) => edit(view, at) }
+      stage.weather.etcdSays.set(address, said)
+      return [address, said] as const
+    })
     return () => {
-      for (const [address] of addresses) stage.weather.etcdSays.delete(address)
+      // It may say something else by now.
+      for (const [address, said] of told) if (stage.weather.etcdSays.get(address) === said) stage.weather.etcdSays.delete(address)
     }
   },
 }
