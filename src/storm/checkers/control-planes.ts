@@ -134,10 +134,15 @@ export const etcdIsWhole: Checker = {
       look()
       if (machine.role !== 'controlplane' || !GATED.has(what)) return
       const asked = askedAt('etcd')
-      // To defragment is the way out of a full database.
-      const makesRoom = (scene.openOn(machine)?.operation.spec['node'] as { action?: string } | undefined)?.action === 'etcd-defrag'
+      // It has left already, and only its disk is left to be wiped.
+      if (what === 'reset-requested' && etcd.memberOf(machine) === undefined) return
+      const { spec } = scene.openOn(machine)?.operation ?? {}
+      const { action } = (spec?.['node'] ?? {}) as { action?: string }
+      // To defragment is the way out of a full database. And only the others are asked where somebody has one rebooted as it is: one alone has none.
+      const makesRoom = action === 'etcd-defrag'
+      const isAsItIs = action === 'reboot' && spec?.override === true && controlPlanesOf(scene).length === 1
       const wrong = [
-        (makesRoom ? corruptAt : alarmedAt) < asked && 'an alarm',
+        !isAsItIs && (makesRoom ? corruptAt : alarmedAt) < asked && 'an alarm',
         orphanedAt < asked && 'an orphan',
         learningAt < asked && 'a learner',
       ].filter(Boolean)
