@@ -1,6 +1,6 @@
 import { formatDuration } from '../../api/duration.ts'
 import type { ClusterSight } from './cluster-sight.ts'
-import { inNamespace, nameOf } from './cluster-sight.ts'
+import { inNamespace, nameOf, workOn } from './cluster-sight.ts'
 import { fine, type Look, warning, wrong } from './look.ts'
 import { targetsOf } from '../ledger.ts'
 import { isFinished } from '../../api/phases.ts'
@@ -34,8 +34,9 @@ export const controllerSight: Look<ClusterSight> = {
           command: inNamespace(sight, `kubectl delete taloscluster ${cluster.metadata.name}`),
         }),
       ]
-    // Which these are, and whether an operation is at work on them, the look at the machines tells.
-    if (ready.reason === 'MachinesNotReady') return [warning(`The controller says: ${ready.message}`, look)]
+    const operation = workOn(sight, () => true)
+    if (ready.reason === 'MachinesNotReady' && operation)
+      return [warning(`The controller says: ${ready.message} Operation ${operation} is at work.`, look)]
     if (ready.status !== 'True') return [wrong(`The controller says: ${ready.message || ready.reason}`, look)]
     return [fine(`It says: ${ready.message}`)]
   },

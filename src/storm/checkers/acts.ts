@@ -53,7 +53,7 @@ export const bootAsRecorded: Checker = {
       if (!open) return
       const recorded = open.target.before?.bootID
       // A hand may take it away in the very moment of the act.
-      const isEdited = scene.stage.plan.strikes.some(({ family }) => family === 'status')
+      const isEdited = scene.now() - scene.editedAt() < BLIND_MS
       if (!recorded) return isEdited ? undefined : object(`${what} on ${machine.name} without a recorded boot id`)
       if (machine.bootID !== recorded && machine.bootedAt < askedAt('machine', call.target))
         object(`${what} on ${machine.name} although it was rebooted since it was opened`)
@@ -140,7 +140,7 @@ const FENCED = new Set([
   'applyConfiguration',
 ])
 /** How long after its last look a holder may not know that it is none any more: shorter than the leaders' lease. */
-const BLIND_MS = 12_000
+export const BLIND_MS = 12_000
 
 export const lockIsHeld: Checker = {
   name: 'lock-is-held',

@@ -44,6 +44,8 @@ const isForcedUpon: Explains = asked =>
   asked.spec.override === true && (isTooFar(asked) || isBack(asked.shape.talos, asked.talos.version ?? asked.shape.talos))
 const isReset = ({ node }: Asked): boolean => node.action === 'reset'
 
+const isJsonPatched: Explains = ({ config }) => config.patches?.some(({ inline = '' }) => inline.startsWith('- op:')) === true
+
 /** The API does not answer at times. */
 const isAway: Explains = ({ strikes }) => strikes.some(({ family }) => family === 'api-away' || family === 'api-errors')
 
@@ -70,7 +72,7 @@ const RULES: Readonly<Record<string, Explains>> = {
   ContainerMode: isContainer,
   DeprecatedApis: asked => odd(asked).deprecated !== undefined,
   DowngradeRefused: ({ talos, kubernetes, shape, setting }) =>
-    (talos.version !== undefined && setting.oddities?.release !== undefined) ||
+    isBack(setting.oddities?.release?.talos ?? shape.talos, talos.version ?? shape.talos) ||
     isBack(shape.talos, talos.version ?? shape.talos) ||
     isBack(shape.kubernetes, kubernetes.version ?? shape.kubernetes),
   EtcdAlarm: isFull,
@@ -82,7 +84,7 @@ const RULES: Readonly<Record<string, Explains>> = {
   KubeletSkew: asked => odd(asked).vendorTail !== undefined || isOtherMinor(asked),
   MachineAmbiguous: asked => odd(asked).uuids !== undefined || odd(asked).namesake !== undefined,
   // A kubelet that has just been given another configuration is only starting; and a hold may be seen late.
-  MachineNotReady: asked => odd(asked).aloof !== undefined || odd(asked).written !== undefined || holdsControlPlane(asked),
+  MachineNotReady: asked => odd(asked).aloof !== undefined || holdsControlPlane(asked),
   MinorSkipped: isOtherMinor,
   PoliciesMissing: asked => odd(asked).policyGaps === true || isAway(asked),
   RemovedOptions: asked => odd(asked).written !== undefined,
@@ -95,8 +97,9 @@ const RULES: Readonly<Record<string, Explains>> = {
   KubernetesSkew: asked =>
     odd(asked).vendorTail !== undefined ||
     (asked.talos.version !== undefined &&
-      // What a Talos takes is not always what its support matrix lists.
-      (!supports(asked.talos.version, asked.shape.kubernetes) || minorSteps(asked.shape.talos, asked.talos.version) !== 0)),
+      // What Talos 1.14 takes is more than its support matrix lists.
+      (!supports(asked.talos.version, asked.shape.kubernetes) ||
+        (asked.talos.version.startsWith('v1.14.') && asked.shape.kubernetes.startsWith('v1.32.')))),
   LastControlPlane: asked => isReset(asked) && isOnControlPlane(asked) && asked.shape.controlPlanes === 1,
   ModeUnsupported: ({ node, config, shape }) =>
     node.mode === 'force' ? minorSteps('v1.12.0', shape.talos) < 0 : config.mode !== undefined && minorSteps('v1.10.0', shape.talos) < 0,
@@ -109,7 +112,8 @@ const RULES: Readonly<Record<string, Explains>> = {
   PatchAmbiguous: isPatchedBy(STRANGE_PATCHES.trap, ...DOUBTFUL),
   PatchForbidden: isPatchedBy(STRANGE_PATCHES.secret, ...DOUBTFUL),
   // A list of operations is for a configuration of one document.
-  PatchInvalid: asked => isPatchedBy(STRANGE_PATCHES.noYaml, ...DOUBTFUL)(asked) || odd(asked).written !== undefined,
+  PatchInvalid: asked =>
+    isPatchedBy(STRANGE_PATCHES.noYaml, ...DOUBTFUL)(asked) || (odd(asked).written !== undefined && isJsonPatched(asked)),
   PatchMatchesNothing: asked => isPatchedBy(STRANGE_PATCHES.gone, ...DOUBTFUL)(asked) || changesVersions(asked),
   PatchMissing: ({ config }) => config.patches?.some(({ inline }) => inline === undefined) === true,
   PlatformMismatch: asked => namesImage(asked) || asked.setting.platform !== undefined,
