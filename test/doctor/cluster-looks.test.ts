@@ -577,10 +577,17 @@ describe('a look at a cluster', () => {
     clinic.world.powerOff('cp-2')
     await clinic.pass(120_000)
     expect(await clinic.finds('machines')).toEqual(['warning: cp-2 is away while operation up is at work on it.'])
+    const message = '1 of 5 machines are not ready.'
+    clinic.controller.kill()
+    clinic.rewrite(ICHOR.clusters, CLUSTER, object =>
+      Object.assign(object.status.conditions[0], { status: 'False', reason: 'MachinesNotReady', message }),
+    )
+    expect(await clinic.finds('controller')).toEqual([`warning: The controller says: ${message} Operation up is at work.`])
     expect(await clinic.finds('nodes')).toEqual(['ok: 5 Nodes, each with its machine.'])
     expect(await clinic.finds('versions')).toEqual(['ok: Talos v1.12.6, v1.13.5, Kubernetes v1.35.4.'])
     expect(await clinic.finds('etcd')).toEqual([expect.stringMatching(/^warning: etcd condition 1 on cp-2: .* Operation up is at work/)])
     clinic.rewrite(ICHOR.operations, 'up', object => (object.status.phase = 'Cancelled'))
+    expect(await clinic.finds('controller')).toEqual([`error: The controller says: ${message}`])
     for (const look of ['machines', 'etcd']) expect((await clinic.finds(look))[0]).toMatch(/^error: /)
     for (const look of ['nodes', 'versions']) expect((await clinic.finds(look))[0]).toMatch(/^warning: /)
   })
