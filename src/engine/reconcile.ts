@@ -375,13 +375,24 @@ const impossible = async (engine: Reconciler, operation: TalosOperation, kind: K
   engine.longActs.cancel(operation.metadata.uid)
   engine.watches.forget(operation.metadata)
   const decision = decideBlindly(operation, refusal, engine.clock.now())
-  // It does nothing any more, so others need not wait for it: the cluster may be another one when it is there again.
-  if (decision.do === 'rest' && decision.forMs === undefined) {
-    const lock = await readLock(engine.home, namespace, operation.spec.clusterRef.name)
-    if (lock.ok && lock.value && isHeldBy(lock.value, operation))
-      return after(engine, operation, 'releasing the cluster lock', await releaseLock(engine.home, engine.clock, lock.value))
-  }
-  return performBlindly(engine, operation, decision)
+  const isAtRest = decision.do === 'rest' && decision.forMs === undefined
+  return (isAtRest && (await givenBack(engine, operation, kind))) || performBlindly(engine, operation, decision)
+}
+
+/**
+ * The lock of an operation that does nothing any more and whose cluster is gone: others need not wait for it, should one of that name be there again.
+ * Whoever makes the same operation anew with it still hears what was done. Undefined where it has no lock.
+ */
+const givenBack = async (engine: Reconciler, operation: TalosOperation, kind: Kind | undefined): Promise<Next | undefined> => {
+  const { home, clock } = engine
+  const cluster = { namespace: operation.metadata.namespace, name: operation.spec.clusterRef.name }
+  const lock = await readLock(home, cluster.namespace, cluster.name)
+  if (!lock.ok || !lock.value || !isHeldBy(lock.value, operation)) return undefined
+  const machines = await home.machines(cluster)
+  if (!machines.ok) return again(engine, operation, 'listing the machines', machines.fault)
+  const world = { lock: lock.value, now: clock.now(), machines: machines.value }
+  const deeds = kind && isFinished(operation.status.phase) ? deedsAfter(kind, operation, world) : undefined
+  return after(engine, operation, 'releasing the cluster lock', await releaseLock(home, clock, lock.value, deeds))
 }
 
 /** A fault of ours stops this operation, loudly, and no other. */
