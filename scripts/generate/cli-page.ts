@@ -36,8 +36,9 @@ const isShown = (command: Command): boolean => !(command as unknown as { _hidden
 
 const commandBlocks = (command: Command, parent: string): string[] => {
   const name = `${parent} ${command.name()}`
-  const inner = command.commands.filter(isShown)
-  if (inner.length > 0) return inner.flatMap(sub => commandBlocks(sub, name))
+  const inner = command.commands.filter(isShown).flatMap(sub => commandBlocks(sub, name))
+  // A group that does nothing by itself takes nothing.
+  if (inner.length > 0 && options(command).length === 0) return inner
   const aliases = command.aliases()
   return [
     `### ${name}`,
@@ -46,6 +47,7 @@ const commandBlocks = (command: Command, parent: string): string[] => {
     ...(aliases.length === 0 ? [] : [`Also as ${aliases.map(alias => code(`${parent} ${alias}`)).join(', ')}.`]),
     ...(command.registeredArguments.length === 0 ? [] : [table(['Argument', 'Meaning'], command.registeredArguments.map(argumentRow))]),
     ...(options(command).length === 0 ? [] : [optionTable(options(command))]),
+    ...inner,
   ]
 }
 

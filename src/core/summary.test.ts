@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest'
+import { ANNOTATION } from '../api/names.ts'
 import type { OperationSpec, OperationStatus, TalosOperation, Target } from '../api/talos-operation.ts'
 import { clockTime, holderText, summarize } from './summary.ts'
 
@@ -244,6 +245,15 @@ const headlines: [string, TalosOperation, string, string][] = [
   ],
   ['cancelled', operation({ status: { phase: 'Cancelled' } }), 'cancelled', 'Cancelled: before anything was done.'],
 ]
+
+it('notes a retry that counts only when a pause is lifted', () => {
+  const status = { phase: 'Paused', failureReason: 'InstallFailed' } as const
+  const annotations = { [ANNOTATION.retry]: 'true' }
+  expect(summarize(operation({ spec: { paused: true }, annotations, status }), now).notes).toEqual([
+    'A retry is asked for. It is paused by its operator as well, so that is made when it is resumed.',
+  ])
+  expect(summarize(operation({ annotations, status }), now).notes).toEqual([])
+})
 
 describe('the headline', () => {
   it.each(headlines)('%s', (_, given, state, headline) => {

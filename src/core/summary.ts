@@ -107,11 +107,17 @@ export const summarize = (operation: TalosOperation, now: number): Summary => {
     ...facts,
     done: machines.filter(m => m.phase === 'Completed').map(hostOf),
     next: machines.filter(m => m.phase === 'Pending').map(hostOf),
-    notes: status.preflight?.notes ?? [],
+    notes: [...(status.preflight?.notes ?? []), ...retryNotes(operation, state)],
     requestedBy: metadata.annotations[ANNOTATION.requestedBy],
     commands: followUps(operation, state),
   }
 }
+
+/** It stands in the annotation, and counts once nobody holds the operation back. */
+const retryNotes = ({ metadata, spec }: TalosOperation, state: State): readonly string[] =>
+  spec.paused && metadata.annotations[ANNOTATION.retry] === 'true' && state !== 'completed' && state !== 'cancelled'
+    ? ['A retry is asked for. It is paused by its operator as well, so that is made when it is resumed.']
+    : []
 
 /** `14:33:11 UTC`, with the date where it is another day than `now`'s. */
 export const clockTime = (at: string, now: number): string => {

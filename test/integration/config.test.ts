@@ -70,7 +70,7 @@ describe.each([
     'shows what would change on each machine, without secrets, and changes nothing',
     async () => {
       const { stdout } = await run('config', 'rollout', '-f', file('adds.yaml', ADDS), '-f', file('secret.yaml', SECRET), '--plan')
-      expect(stdout).toContain(`Plan: config on cluster ${CLUSTER}, 5 of 5 machines`)
+      expect(stdout).toContain(`Plan: config rollout on cluster ${CLUSTER}, 5 of 5 machines`)
       expect(stdout).toMatch(/^1 +wk-1 +worker +[0-9a-f]{12} +[0-9a-f]{12} /m)
       expect(stdout).toMatch(/What changes on cp-1, cp-2, cp-3:|What changes on cp-[123]/)
       expect(stdout).toContain('on-the-wire.example.com')

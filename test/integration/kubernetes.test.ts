@@ -48,7 +48,7 @@ describe.each([
     'says what would happen, stage by stage, and does nothing',
     async () => {
       const { stdout } = await run('upgrade', 'kubernetes', to, '--plan')
-      expect(stdout).toContain(`Plan: kubernetes on cluster ${CLUSTER}, 5 of 5 machines`)
+      expect(stdout).toContain(`Plan: kubernetes ${to} on cluster ${CLUSTER}, 5 of 5 machines`)
       expect(stdout).toMatch(new RegExp(`kube-apiserver +cp-1 +controlplane +${from} +${to} +one of 3 API servers`))
       expect(stdout).toMatch(new RegExp(`manifests +cp-1 +controlplane +${from} +${to} +kube-proxy, one pod after the other`))
       expect(cluster.world.journal.of('component-image')).toEqual([])

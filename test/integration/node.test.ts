@@ -36,7 +36,7 @@ describe('ichor node', () => {
     'says what would happen, and does nothing',
     async () => {
       const { stdout } = await run('node', 'reboot', 'cp-1', '--plan')
-      expect(stdout).toContain('Plan: node on cluster')
+      expect(stdout).toContain('Plan: reboot of cp-1 on cluster')
       expect(stdout).toMatch(/cp-1 +controlplane +running +rebooted +one of 3 API servers and etcd members/)
       expect(count('reboot-requested', 'cp-1')).toBe(0)
     },

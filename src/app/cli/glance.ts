@@ -96,8 +96,9 @@ export const stateColor = (state: State, colors: Colors): ((text: string) => str
 
 const aboutText = ({ kind, cluster, namespace, requestedBy }: Summary, { spec }: TalosOperation): string => {
   const block = Object.entries(spec).find(([key]) => key === kind.replaceAll(/-(.)/g, (_, letter: string) => letter.toUpperCase()))?.[1]
-  const version = typeof block === 'object' && block !== null && 'version' in block ? ` ${String(block.version)}` : ''
-  return `${kind}${version} on cluster ${cluster}, namespace ${namespace}${requestedBy ? `, asked for by ${requestedBy}` : ''}`
+  // The version that it goes to, or the action that it is.
+  const { version, action } = (typeof block === 'object' && block !== null ? block : {}) as { version?: unknown; action?: unknown }
+  return `${[kind, version ?? action].filter(Boolean).join(' ')} on cluster ${cluster}, namespace ${namespace}${requestedBy ? `, asked for by ${requestedBy}` : ''}`
 }
 
 const refusalLines = ({ refusals }: Summary, { red, yellow }: Colors): string[] =>

@@ -54,6 +54,11 @@ describe('lock release', () => {
     expect(world.writes).toEqual([])
   })
 
+  it('does not take another name for an answer where the lock is free, too', async () => {
+    expect(await world.run('lock', 'release', 'home', '--force', '--confirm', 'hom')).toBe(2)
+    expect(world.err).toContain('error: --confirm "hom" is not home. Nothing was done.')
+  })
+
   it('asks for the name to be typed', async () => {
     held('kured')
     world.canAsk = true

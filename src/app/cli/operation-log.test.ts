@@ -53,6 +53,30 @@ describe('ichor operation logs', () => {
     ])
   })
 
+  it('keeps the order of what came within one second', async () => {
+    const world = bench()
+    const at = (ms: number) => `${minutes(-3).slice(0, 19)}.${String(ms).padStart(3, '0')}Z`
+    putOperation(world, NAME, {
+      status: {
+        phase: 'Running',
+        machines: [],
+        history: [
+          { at: at(100), message: 'accepted' },
+          { at: at(200), message: 'order: cp-1' },
+          { at: at(300), message: 'opened cp-1' },
+        ],
+      },
+    })
+    event(world, 'MachineStarted', 'cp-1 is being worked on.', -3)
+    event(world, 'Accepted', 'The checks are running.', -3)
+    expect(await world.run('operation', 'logs', NAME)).toBe(0)
+    expect(world.out.map(text => text.slice(22))).toEqual([
+      'Accepted: The checks are running.',
+      'order: cp-1',
+      'MachineStarted: cp-1 is being worked on.',
+    ])
+  })
+
   it('tells in full what the status has cut short', async () => {
     const world = bench()
     putOperation(world, NAME, {

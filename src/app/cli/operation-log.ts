@@ -22,10 +22,16 @@ export const operationLog = (operation: TalosOperation, events: readonly KubeObj
     ...(status.history ?? []).map(({ at, message }) => line(at, message)),
     ...(status.machines ?? []).flatMap(machineLines),
   ].filter(({ at }) => !Number.isNaN(at))
-  const all = [...events.flatMap(event => eventLines(operation, event)), ...own]
+  const all = [...events.flatMap(event => eventLines(operation, event)).map(event => timed(event, own)), ...own]
   const isTold = (one: LogLine, index: number): boolean =>
     all.some((other, at) => at !== index && tells(other, one) && (!tells(one, other) || at < index))
   return all.filter((one, index) => !isTold(one, index)).toSorted((a, b) => a.at - b.at)
+}
+
+/** Events know the second; where the status tells the same, it knows the moment. */
+const timed = (event: LogLine, own: readonly LogLine[]): LogLine => {
+  const same = own.find(one => Math.floor(one.at / 1_000) * 1_000 === event.at && tellTheSame(one, event))
+  return same ? { ...event, at: same.at } : event
 }
 
 const line = (at: string, text: string, isWarning = false): LogLine => ({ at: Date.parse(at), text, words: wordsOf(text), isWarning })

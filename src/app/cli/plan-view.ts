@@ -6,13 +6,14 @@ import type { Colors } from './terminal.ts'
 /** Whether the operation would be refused as it is. */
 export const isRefused = (plan: Plan, override: boolean): boolean => plan.refusals.some(refusal => !isPassed(refusal, override))
 
-export const planLines = (plan: Plan, { colors, override }: { colors: Colors; override: boolean }): string[] => {
+/** `title`: what would be done, as a command says it. */
+export const planLines = (plan: Plan, title: string, { colors, override }: { colors: Colors; override: boolean }): string[] => {
   const { bold, dim, red, yellow } = colors
   const open = plan.refusals.filter(refusal => !isPassed(refusal, override))
   const touched = plan.order.filter(machine => machine.skip === undefined)
   const lines = [
     bold(
-      `Plan: ${plan.kind} on cluster ${plan.cluster}, ${namesOf(touched)} of ${namesOf(plan.order)} machine${namesOf(plan.order) === 1 ? '' : 's'}`,
+      `Plan: ${title} on cluster ${plan.cluster}, ${namesOf(touched)} of ${namesOf(plan.order)} machine${namesOf(plan.order) === 1 ? '' : 's'}`,
     ),
   ]
 

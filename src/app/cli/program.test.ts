@@ -1,4 +1,5 @@
 import { beforeEach, describe, expect, it } from 'vitest'
+import { operationHolder } from '../../api/names.ts'
 import { kinds } from '../../kinds/registry.ts'
 import { crds } from './install-objects.ts'
 import type { Bench } from './test-bench.ts'
@@ -202,6 +203,17 @@ describe('steering', () => {
       expect(world.writes).toEqual([write])
       expect(world.err[0]).toBe(words)
     }
+  })
+
+  it('says what a pause changes for one that has failed', async () => {
+    operation('a', { status: { ...failure, lock: { lease: 'ichor-home', holder: operationHolder('ichor-system', 'a') } } })
+    expect(await world.run('operation', 'pause', 'a')).toBe(0)
+    expect(world.err[0]).toBe(
+      'It stood still already, after InstallFailed. Paused it keeps the cluster lock, which who waits could have taken from it.',
+    )
+    operation('a', { status: failure })
+    await world.run('operation', 'pause', 'a')
+    expect(world.err).toContain('It stood still already, after InstallFailed.')
   })
 
   it('says that what is asked for is so already', async () => {

@@ -170,11 +170,15 @@ export const whoAmI = async ({ api, user }: Session): Promise<string> => {
 
 /** Asks for a name to be typed, for what destroys something. `given` is what a flag said; it has to be that very name. */
 export const confirmName = async (terminal: Terminal, what: string, name: string, given: string | undefined): Promise<void> => {
-  if (given === name) return
-  if (given !== undefined) throw new Stop('usage', `--confirm ${JSON.stringify(given)} is not ${name}. Nothing was done.`)
+  if (given !== undefined) return mustBeNamed(name, given)
   mustBeAskable(terminal, `--confirm ${name}`)
   const answer = (await terminal.ask(`${what} Type ${name} to go on: `)).trim()
   if (answer !== name) throw new Stop('usage', 'not confirmed. Nothing was done.')
+}
+
+/** `given`: what was typed as --confirm. */
+export const mustBeNamed = (name: string, given: string): void => {
+  if (given !== name) throw new Stop('usage', `--confirm ${JSON.stringify(given)} is not ${name}. Nothing was done.`)
 }
 
 /** `flag`: what would answer. Asked early, too, where much would be told before the question. */

@@ -215,7 +215,7 @@ describe('upgrade talos', () => {
     world.plan = plan
     expect(await world.run('upgrade', 'talos', 'v1.13.9', '--plan')).toBe(0)
     expect(world.out).toEqual([
-      'Plan: talos on cluster home, 2 of 3 machines',
+      'Plan: talos v1.13.9 on cluster home, 2 of 3 machines',
       'Found: Talos v1.13.5 to v1.13.9, Kubernetes v1.36.2, Cilium 1.19.2',
       '',
       '#   MACHINE   ROLE           FROM      TO        GOES AWAY MEANWHILE',
@@ -254,7 +254,7 @@ describe('upgrade talos', () => {
     world.plan = { ...plan, order, refusals: [{ rule: 'skew', message: 'v1.15.0 skips v1.14', overridable: false }] }
     expect(await world.run('upgrade', 'talos', 'v1.15.0', '--plan')).toBe(3)
     expect(world.out).toEqual([
-      'Plan: talos on cluster home, 2 of 3 machines',
+      'Plan: talos v1.15.0 on cluster home, 2 of 3 machines',
       'Found: Talos v1.13.5 to v1.13.9, Kubernetes v1.36.2, Cilium 1.19.2',
       '',
       'Refused: skew: v1.15.0 skips v1.14',

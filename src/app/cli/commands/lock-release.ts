@@ -8,7 +8,7 @@ import type { KubeObject } from '../api.ts'
 import { CLUSTER, LEASE, OPERATION } from '../resource-types.ts'
 import type { Session } from '../session.ts'
 import { nextCommand } from '../typed.ts'
-import { confirmName, must, mustGet, operationOf, whoAmI } from '../session.ts'
+import { confirmName, must, mustBeNamed, mustGet, operationOf, whoAmI } from '../session.ts'
 import { Stop } from '../stop.ts'
 
 export type ReleaseOptions = { readonly force?: boolean; readonly confirm?: string }
@@ -24,6 +24,7 @@ export const releaseLock = async (session: Session, cluster: string, { force, co
   const lease = !found.ok && found.fault.kind === 'notFound' ? undefined : must(session, found, `read the lock of cluster ${cluster}`)
   const spec = (lease?.spec ?? {}) as { holderIdentity?: string; acquireTime?: string }
   const holder = spec.holderIdentity ?? ''
+  if (confirm !== undefined) mustBeNamed(cluster, confirm)
   if (!lease || holder === '') return terminal.out(`the lock of cluster ${cluster} is free already`)
 
   const now = terminal.now()

@@ -4,7 +4,8 @@ import { ANNOTATION } from '../../../api/names.ts'
 import { isFinished } from '../../../api/phases.ts'
 import { openTargets } from '../../../core/ledger.ts'
 import { stateOf } from '../../../core/operation-state.ts'
-import { hostOf } from '../../../core/summary.ts'
+import { hostOf, summarize } from '../../../core/summary.ts'
+import type { Summary } from '../../../core/summary.ts'
 import type { KubeObject } from '../api.ts'
 import { exitCodesText } from '../exit-codes.ts'
 import { followLog, showLog } from '../follow-log.ts'
@@ -120,7 +121,8 @@ const pauseOperation = async (session: Session, name: string): Promise<void> => 
   if (spec.paused) return terminal.out(`${qualifiedName(OPERATION, name)} is paused already`)
   await change(session, name, 'pause', { spec: { paused: true } })
   terminal.out(`${qualifiedName(OPERATION, name)} paused`)
-  for (const line of beforeItStops(status)) terminal.err(line)
+  for (const line of stateOf(operation) === 'failed' ? whyPauseAFailure(summarize(operation, terminal.now())) : beforeItStops(status))
+    terminal.err(line)
   terminal.err(`Let it go on with: ${nextCommand(session, `operation resume ${name} -n ${namespace}`)}`)
 }
 
@@ -185,6 +187,11 @@ const cancelOperation = async (session: Session, name: string, options: WaitOpti
   const after = await session.api.get(OPERATION, namespace, name)
   return after.ok && exitOf(operationOf(after.value)) === 'stopped' && operationOf(after.value).status.phase === 'Cancelled' ? 'ok' : exit
 }
+
+/** It stands still as it is; what a pause changes is who may have its lock. */
+const whyPauseAFailure = ({ failure, lock }: Summary): readonly string[] => [
+  `It stood still already, after ${failure?.reason}.${lock?.isOurs ? ' Paused it keeps the cluster lock, which who waits could have taken from it.' : ''}`,
+]
 
 /** What becomes of the machines that are open before the operation stops. */
 const beforeItStops = (status: OperationStatus): readonly string[] => {

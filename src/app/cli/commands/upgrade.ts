@@ -191,7 +191,7 @@ const start = async (
         ])
       else if (options.plan || (!options.yes && !isIdle(result.value))) {
         const say = options.plan ? terminal.out : terminal.err
-        for (const line of planLines(result.value, { colors: terminal.colors, override: complete.override })) say(line)
+        for (const line of planLines(result.value, title, { colors: terminal.colors, override: complete.override })) say(line)
       } else if (result.value.holder && !isIdle(result.value)) terminal.err(lockLine(result.value))
       if (!refused && !options.plan && isIdle(result.value)) {
         const why = [...new Set(result.value.order.map(machine => machine.skip))].join('; ')
