@@ -139,7 +139,8 @@ export const etcdIsWhole: Checker = {
       const { spec } = scene.openOn(machine)?.operation ?? {}
       const { action } = (spec?.['node'] ?? {}) as { action?: string }
       // To defragment is the way out of a full database. And only the others are asked where somebody has one rebooted as it is: one alone has none.
-      const makesRoom = action === 'etcd-defrag'
+      // The call may be on its way still when a hand in status has closed the target.
+      const makesRoom = action === 'etcd-defrag' || what === 'etcd-defragmented'
       const isAsItIs = action === 'reboot' && spec?.override === true && controlPlanesOf(scene).length === 1
       const wrong = [
         !isAsItIs && (makesRoom ? corruptAt : alarmedAt) < asked && 'an alarm',
