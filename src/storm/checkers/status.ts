@@ -212,9 +212,11 @@ export const refusedIsUntouched: Checker = {
       for (const operation of stage.operations()) {
         if (operation.status.failureReason !== 'PreflightRefused') continue
         // Without its TalosCluster it is refused as it is, and gives the lock back when there is one again.
-        const isHeld = scene.lock().uid === operation.metadata.uid && scene.world.store.list(ICHOR.clusters).items.length > 0
-        if (isHeld && !tellsOfNoLock(stage.plan)) object(`${operation.metadata.name} was refused, and holds the cluster lock`)
-        if (operation.status.machines?.some(t => t.phase === 'Running')) object(`${operation.metadata.name} was refused with machines open`)
+        const { metadata, spec } = operation
+        const isHeld =
+          scene.lock().uid === metadata.uid && scene.world.store.get(ICHOR.clusters, metadata.namespace, spec.clusterRef.name) !== undefined
+        if (isHeld && !tellsOfNoLock(stage.plan)) object(`${metadata.name} was refused, and holds the cluster lock`)
+        if (operation.status.machines?.some(t => t.phase === 'Running')) object(`${metadata.name} was refused with machines open`)
       }
     }
   },
