@@ -78,11 +78,12 @@ const ANY = ''
 /** Whoever has not renewed the Lease of the leaders for so long has stood down, and may lead anew. */
 const STANDS_DOWN_MS = 10_000
 
-const lockOf = (lease: KubeObject | undefined): LockState => ({
-  holder: (lease?.['spec'] as { holderIdentity?: string } | undefined)?.holderIdentity ?? '',
-  uid: lease?.metadata.annotations?.[ANNOTATION.holderUid] ?? '',
-  deeds: lease?.metadata.annotations?.[ANNOTATION.deeds] ?? '',
-})
+const lockOf = (lease: KubeObject | undefined): LockState => {
+  const { annotations = {} } = lease?.metadata ?? {}
+  const holder = (lease?.['spec'] as { holderIdentity?: string } | undefined)?.holderIdentity ?? ''
+  // A hand that frees the lock leaves the UID of who had it.
+  return { holder, uid: holder === '' ? '' : (annotations[ANNOTATION.holderUid] ?? ''), deeds: annotations[ANNOTATION.deeds] ?? '' }
+}
 
 const asOperation = (object: KubeObject | undefined): TalosOperation | undefined =>
   object && {
