@@ -156,6 +156,8 @@ const receipt = z.object({
 })
 export type Receipt = z.infer<typeof receipt>
 
+const reason = () => z.enum(REASON_NAMES)
+
 const machineState = z.object({
   version: text(64).optional().meta({ description: 'Its Talos version.' }),
   schematic: text(128).optional().meta({ description: 'Its Image Factory schematic id; empty where its image is no factory image.' }),
@@ -180,6 +182,10 @@ export const target = z.object({
     .optional()
     .meta({ description: 'The step from whose intention on the machine is half done until it is all done. Written before the act.' }),
   attempts: int32().optional().meta({ description: 'How often the current step was intended.' }),
+  actedBefore: z
+    .boolean()
+    .optional()
+    .meta({ description: 'Whether the act of the current step was given in an earlier try, which failed.' }),
   retryAt: timestamp().optional().meta({ description: 'After a bad answer: not before this time is the act tried again.' }),
   fault: text(1024).optional().meta({ description: 'What that answer said.' }),
   stableSince: timestamp().optional().meta({ description: 'Since when the condition of a step that asks for stability has held.' }),
@@ -190,6 +196,10 @@ export const target = z.object({
     .optional()
     .meta({ description: 'What was chosen for this machine when it was opened, for example its installer image.', maxProperties: 8 }),
   receipts: z.array(receipt).max(8).optional().meta({ description: 'What only the answers of long acts said.' }),
+  failure: z
+    .object({ reason: reason().meta({ description: 'Why it failed.' }), ...stamped })
+    .optional()
+    .meta({ description: 'How it failed last since it was opened; kept when it is tried again.' }),
   startedAt: timestamp().optional().meta({ description: 'When it was opened.' }),
   finishedAt: timestamp().optional().meta({ description: 'When it was closed.' }),
   message: text(1024).optional().meta({ description: 'What it does or waits for now, or why it ended as it did.' }),
@@ -208,8 +218,6 @@ const gateState = z.object({
   seen: text(512).meta({ description: 'What was seen in the object, or why it does not hold.' }),
 })
 export type GateState = z.infer<typeof gateState>
-
-const reason = () => z.enum(REASON_NAMES)
 
 export const operationStatus = z
   .object({

@@ -84,7 +84,7 @@ export type Step = {
   /** The reason when the deadline passes. */
   readonly failure: Reason | ((view: View) => Reason)
   /** What a person can do when it has failed; one sentence. */
-  readonly remedy?: string
+  readonly remedy?: string | ((view: View) => string)
   /** It leaves evidence that cannot be undone. Once that is there, the steps before it are history. */
   readonly milestone?: true
   /** From its first intention on the target is carried to its end, whatever is asked meanwhile. */

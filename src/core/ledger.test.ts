@@ -74,6 +74,43 @@ describe('the ledger', () => {
     expect(first(ledger.returned(intended, NOW, 'wk-1', 'm'))).not.toHaveProperty('committed')
   })
 
+  it('remembers in a retry that the act was given, until it is in another step', () => {
+    const failedAfter = (over: Partial<Target>) => running({ step: 'a', phase: 'Failed', before: {}, ...over })
+    const retried = ledger.retried(failedAfter({ firstActedAt: T }), NOW)
+    expect(first(retried)).toMatchObject({ actedBefore: true })
+    expect(first(retried)).not.toHaveProperty('firstActedAt')
+    // A second try that gave no act takes nothing away from the first.
+    expect(first(ledger.retried(failedAfter({ actedBefore: true }), NOW))).toMatchObject({ actedBefore: true })
+    expect(first(ledger.retried(failedAfter({}), NOW))).not.toHaveProperty('actedBefore')
+    expect(first(ledger.entered(retried, NOW, 'wk-1', step))).not.toHaveProperty('actedBefore')
+    expect(first(ledger.closed(retried, NOW, 'wk-1', 'Completed', 'm'))).not.toHaveProperty('actedBefore')
+  })
+
+  it('an act that certainly came to nothing was never given, but for one before it', () => {
+    const once = ledger.intended(running({ step: 'a' }), NOW, 'wk-1', 'm')
+    expect(first(ledger.undone(once, 'wk-1'))).not.toHaveProperty('firstActedAt')
+    expect(first(ledger.undone(ledger.intended(once, NOW, 'wk-1', 'm'), 'wk-1'))).toMatchObject({ firstActedAt: T })
+  })
+
+  it('keeps the failure of each machine until it is opened anew or done', () => {
+    const failed = ledger.failed(
+      ledger.failed(running({ before: {} }), NOW, target(), 'BootedOldVersion', 'm'),
+      NOW,
+      target({ name: 'wk-2' }),
+      'DrainTimeout',
+      'm',
+    )
+    expect(failed.machines?.map(t => t.failure)).toEqual([
+      { at: T, reason: 'BootedOldVersion' },
+      { at: T, reason: 'DrainTimeout' },
+    ])
+    expect(ledger.failureTriedAnew(failed, first(failed))).toBeUndefined()
+    const retried = ledger.retried(failed, NOW + 1000)
+    expect(ledger.failureTriedAnew(retried, first(retried))?.reason).toBe('BootedOldVersion')
+    expect(first(ledger.opened(retried, NOW, 'wk-1', {}, {}))).not.toHaveProperty('failure')
+    expect(first(ledger.closed(retried, NOW, 'wk-1', 'Completed', 'm'))).not.toHaveProperty('failure')
+  })
+
   it('a retry takes back what its own step committed to, and nothing that an earlier one did', () => {
     const failedIn = (committed: string) => first(ledger.retried(running({ step: 'b', phase: 'Failed', before: {}, committed }), NOW))
     expect(failedIn('b')).not.toHaveProperty('committed')

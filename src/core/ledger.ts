@@ -209,7 +209,14 @@ export const opened = (
   goal: Readonly<Record<string, string>>,
 ): OperationStatus =>
   running(
-    withTarget(status, name, t => ({ ...t, phase: 'Running', startedAt: iso(now), before, goal: { ...goal }, message: 'opened' })),
+    withTarget(status, name, t => ({
+      ...without(t, 'failure'),
+      phase: 'Running',
+      startedAt: iso(now),
+      before,
+      goal: { ...goal },
+      message: 'opened',
+    })),
     now,
     `opened ${titleIn(status, name)}`,
   )
@@ -220,7 +227,7 @@ const running = (status: OperationStatus, now: number, history: string): Operati
 /** A step becomes current: its clock starts, acted or not. */
 export const entered = (status: OperationStatus, now: number, name: string, step: Step): OperationStatus =>
   withTarget(status, name, t => ({
-    ...without(t, 'actedAt', 'firstActedAt', 'retryAt', 'fault', 'stableSince', 'attempts', 'message'),
+    ...without(t, 'actedAt', 'firstActedAt', 'actedBefore', 'retryAt', 'fault', 'stableSince', 'attempts', 'message'),
     step: step.name,
     stepStartedAt: iso(now),
     attempts: 0,
@@ -261,7 +268,7 @@ export const unanswered = (status: OperationStatus, name: string, message: strin
 
 /** It is certain that the act did nothing: the last intention came to nothing, so that its effect need not be waited for. One before it may have come to something. */
 export const undone = (status: OperationStatus, name: string): OperationStatus =>
-  withTarget(status, name, t => without((t.attempts ?? 0) > 1 ? t : uncommitted(t), 'actedAt'))
+  withTarget(status, name, t => ((t.attempts ?? 0) > 1 ? without(t, 'actedAt') : without(uncommitted(t), 'actedAt', 'firstActedAt')))
 
 /** The step that it is in begins anew: what an earlier one committed it to stays. */
 const uncommitted = (target: Target): Target => (target.committed === target.step ? without(target, 'committed') : target)
@@ -337,7 +344,7 @@ export const atGates = (
 }
 
 /** What matters only until a machine is done. With many machines it would be most of the status. */
-const settled = (target: Target): Target => without(target, 'receipts', 'committed', 'goal')
+const settled = (target: Target): Target => without(target, 'receipts', 'committed', 'goal', 'failure')
 
 export const closed = (
   status: OperationStatus,
@@ -350,7 +357,7 @@ export const closed = (
   const next = withTarget(status, name, t => ({
     ...without(
       phase === 'Completed' ? settled(t) : t,
-      ...(['step', 'stepStartedAt', 'actedAt', 'firstActedAt', 'retryAt', 'fault', 'stableSince', 'attempts'] as const),
+      ...(['step', 'stepStartedAt', 'actedAt', 'firstActedAt', 'actedBefore', 'retryAt', 'fault', 'stableSince', 'attempts'] as const),
     ),
     phase,
     finishedAt: iso(now),
@@ -397,9 +404,15 @@ export const failed = (
     message: long(message),
     ...(target ? { machine: target.name, ...(target.step ? { step: target.step } : {}) } : {}),
   }
-  const next = target ? withTarget(status, target.name, t => ({ ...t, phase: 'Failed', message: short(message) })) : status
+  const next = target
+    ? withTarget(status, target.name, t => ({ ...t, phase: 'Failed', message: short(message), failure: { at: iso(now), reason } }))
+    : status
   return told({ ...paused(next, reason, message), lastFailure: failure }, now, `failed (${reason}): ${message}`)
 }
+
+/** How a machine failed before, where a person has asked for a new try since; undefined else. */
+export const failureTriedAnew = ({ lastRetry }: OperationStatus, { failure }: Target): Target['failure'] =>
+  failure && ms(lastRetry) >= ms(failure.at) ? failure : undefined
 
 /** A retry: the failed step starts anew, with a new clock. What was refused is checked anew. `byApply`: a standing wish, which counts once. */
 export const retried = (status: OperationStatus, now: number, byApply = false): OperationStatus => {
@@ -419,6 +432,7 @@ export const retried = (status: OperationStatus, now: number, byApply = false): 
             ? { ...without(t, 'stepStartedAt', 'finishedAt'), phase: 'Pending', message: 'retrying' }
             : {
                 ...without(uncommitted(t), 'actedAt', 'firstActedAt', 'retryAt', 'fault', 'stableSince', 'finishedAt'),
+                ...(t.firstActedAt === undefined ? {} : { actedBefore: true }),
                 phase: 'Running',
                 attempts: 0,
                 stepStartedAt: iso(now),

@@ -103,7 +103,9 @@ const mendedTimes = (status: OperationStatus, now: number, created: string): Ope
     const receipts = given.every(({ at }) => isPast(at))
       ? {}
       : { receipts: given.map(one => ({ ...one, ...future(one, ['at'], created) })) }
-    return isEmpty(times) && isEmpty(retry) && isEmpty(receipts) ? target : { ...target, ...times, ...retry, ...receipts }
+    const failed = target.failure && !isPast(target.failure.at) ? { failure: { ...target.failure, at: created } } : {}
+    const mended = [times, retry, receipts, failed]
+    return mended.every(isEmpty) ? target : Object.assign({}, target, ...mended)
   })
   const isSame = isEmpty(changes) && isEmpty(wait) && isEmpty(failure) && (machines ?? []).every((t, i) => t === status.machines?.[i])
   if (isSame) return status

@@ -123,6 +123,15 @@ describe('a milestone', () => {
     expect(next([drain, step({ name: 'reboot', milestone: true })], { step: 'reboot' })).toMatchObject({ is: 'enter', step: 'drain' })
   })
 
+  it('whose evidence has to hold for a while is held there, also where its act is not on the way', () => {
+    const off = step({ name: 'shutdown', done: YES, milestone: true, stableMs: () => 120_000 })
+    const steps = [drain, off, step({ name: 'next' })]
+    expect(next(steps, { step: 'shutdown' })).toMatchObject({ is: 'hold', step: 'shutdown', since: NOW })
+    expect(next(steps, { step: 'shutdown', stableSince: at(60) })).toMatchObject({ is: 'hold', step: 'shutdown' })
+    expect(next(steps, { step: 'shutdown', stableSince: at(120) })).toMatchObject({ is: 'enter', step: 'next' })
+    expect(next(steps, { step: 'next' })).toMatchObject({ is: 'act', step: 'next' })
+  })
+
   it('behind us stays behind when the machine cannot be asked any more', () => {
     expect(
       next(

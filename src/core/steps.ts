@@ -38,7 +38,8 @@ export const nextStep = (all: readonly Step[], view: View): Next => {
     const needs = i < recorded ? [] : missing(step)
     if (needs.length > 0) return { is: 'look', needs }
     if (i < recorded || step.done(view).is === 'yes') {
-      from = i + 1
+      // What has to hold for a while is not there yet: it is looked at from here on, and what came before is history all the same.
+      from = i < recorded || !step.stableMs?.(view) ? i + 1 : i
       break
     }
   }
@@ -100,6 +101,11 @@ const stability = (step: Step, { target, world }: View, stableMs: number | undef
   }
 }
 
+const remedyOf = ({ remedy }: Step, view: View): string => {
+  const text = typeof remedy === 'function' ? remedy(view) : remedy
+  return text ? ` ${text}` : ''
+}
+
 /** The current step is not done: wait, act, or give up. */
 const current = (step: Step, answer: Extract<Answer, { readonly why: string }>, view: View): Next => {
   const { target, world } = view
@@ -127,7 +133,7 @@ const current = (step: Step, answer: Extract<Answer, { readonly why: string }>, 
       is: 'fail',
       step,
       reason,
-      message: `${displayName(target)}: ${step.name} did not end within ${formatDuration(limit)}: ${seen}.${step.remedy ? ` ${step.remedy}` : ''}`,
+      message: `${displayName(target)}: ${step.name} did not end within ${formatDuration(limit)}: ${seen}.${remedyOf(step, view)}`,
     }
   }
   if (verdict.may === 'no') return { is: 'fail', step, reason: verdict.reason, message: verdict.message }

@@ -32,6 +32,8 @@ export type Fault = {
   readonly kind: FaultKind
   /** One line, without secrets, that names the peer and the call. */
   readonly message: string
+  /** The machine that gives no answer gives one to others: it runs, and only the way from here to it is cut. */
+  readonly runs?: true
   /** How long the server asks us to stay away. */
   readonly retryAfterMs?: number
 }

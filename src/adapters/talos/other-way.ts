@@ -22,7 +22,7 @@ function explanation({ through, without = [] }: Told, { message }: Fault): strin
 
 /**
  * Tells of a machine that does not answer from here whether it answers through a control plane, as machines pass calls on to each other: then it runs, and
- * only the way between it and us is gone. The fault stays what it is.
+ * only the way between it and us is gone. The fault stays what it is, and says so.
  */
 export function otherWay(
   calls: Calls,
@@ -55,6 +55,7 @@ export function otherWay(
     for (const [old, { until }] of kept) if (until <= now) kept.delete(old)
     const known = kept.get(address) ?? { until: now + keptMs, told: told(address) }
     kept.set(address, known)
-    return { ...fault, message: `${fault.message}${explanation(await known.told, fault)}` }
+    const heard = await known.told
+    return { ...fault, message: `${fault.message}${explanation(heard, fault)}`, ...(heard.through === undefined ? {} : { runs: true }) }
   }
 }

@@ -3,7 +3,7 @@ import { diffConfigs } from '../../core/config-patch/diff-configs.ts'
 import { noteText } from '../../core/config-patch/note.ts'
 import type { Candidate, Opening, PlannedMachine, Stage, Step, Turn } from '../../core/kind.ts'
 import { YES, wait } from '../../core/kind.ts'
-import { ms, openTargets, targetsOf } from '../../core/ledger.ts'
+import { failureTriedAnew, openTargets, targetsOf } from '../../core/ledger.ts'
 import { giveBack, soak } from '../../core/machine-steps/coming-back.ts'
 import { etcdLeader } from '../../core/machine-steps/etcd.ts'
 import { machineToOpen } from '../../core/machine-steps/opening.ts'
@@ -148,13 +148,10 @@ const outdated = (view: View): string | undefined => {
   const { operation, target, world } = view
   if (!configNeeds(view).every(need => isKnown(world.facts, need))) return undefined
   const held = heldNow(view)
-  const { lastFailure, lastRetry } = operation.status
-  if (held === 'other') {
-    const wasHeldUp = lastFailure?.machine === target.name && ms(lastFailure.at) >= ms(target.startedAt)
-    return wasHeldUp && ms(lastRetry) >= ms(lastFailure.at) && mayPatchAnew(view)
+  if (held === 'other')
+    return failureTriedAnew(operation.status, target) && mayPatchAnew(view)
       ? 'somebody else changed its configuration; reading it anew'
       : undefined
-  }
   if (held !== 'read') return undefined
   const facts = machineFacts(world, target.name)
   if (facts.ok && target.before?.bootID !== undefined && facts.value.bootID !== target.before.bootID)

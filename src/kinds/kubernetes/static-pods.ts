@@ -3,7 +3,7 @@ import { CONFIG_PLACES } from '../../core/compatibility/removed-options.ts'
 import { imageTitle } from '../../core/component-image.ts'
 import type { Answer, Opening, PlannedMachine, Stage, Step, Verdict } from '../../core/kind.ts'
 import { YES, no, wait } from '../../core/kind.ts'
-import { ms } from '../../core/ledger.ts'
+import { failureTriedAnew, ms } from '../../core/ledger.ts'
 import { both } from '../../core/machine-steps/guards.ts'
 import {
   STATIC_POD_MS,
@@ -54,10 +54,7 @@ const brokenBy = ({ waiting, restarts }: { readonly waiting?: Waiting; readonly 
 const stepMs = ({ target, world }: View): number => world.now - ms(target.stepStartedAt)
 
 /** Somebody mended what it had failed of, and asked for another try. */
-const isTriedAnew = ({ operation, target }: View): boolean => {
-  const { lastFailure, lastRetry } = operation.status
-  return lastFailure?.machine === target.name && ms(lastFailure.at) >= ms(target.startedAt) && ms(lastRetry) >= ms(lastFailure.at)
-}
+const isTriedAnew = ({ operation, target }: View): boolean => failureTriedAnew(operation.status, target) !== undefined
 
 /** Why the new pod will never run; told by the API, or by the machine where its API server is the one that does not come up. */
 const brokenPod = (view: View, component: StaticComponent): Broken | undefined => {

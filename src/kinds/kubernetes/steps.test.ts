@@ -170,7 +170,8 @@ describe('a static pod runs as wanted', () => {
       'somebody mended it and resumed: the kubelet tries again within its back-off',
       {
         pods: [pod('cp-1', { ready: false, restarts: 9, waiting: crashing })],
-        status: { lastFailure: { reason: 'StaticPodTimeout', message: '', machine: 'cp-1', at: ago(120_000) }, lastRetry: ago(60_000) },
+        target: { failure: { reason: 'StaticPodTimeout', at: ago(120_000) } },
+        status: { lastRetry: ago(60_000) },
       },
     ],
   ])('not given up: %s', (_, over) => expect(done(over)).not.toMatch(/^failed/))

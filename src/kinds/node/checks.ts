@@ -160,7 +160,8 @@ const notes = (operation: TalosOperation, world: World, known: Known): readonly 
   if (DRAINING.includes(action) && nodes.ok && !node) list.push('It has no Node, so nothing is cordoned or drained.')
   if (DRAINING.includes(action) && nodes.ok && node && isOnlySchedulable(nodes.value, node))
     list.push('No other Node could take its pods, so it is neither cordoned nor drained.')
-  if (action === 'shutdown') list.push('It is started again by hand; its Node stays cordoned until it is back.')
+  const isCordoned = node && !isOnlySchedulable(nodes.ok ? nodes.value : [], node) && operation.spec.drain.policy !== 'skip'
+  if (action === 'shutdown') list.push(`It is started again by hand${isCordoned ? '; its Node stays cordoned until it is back' : ''}.`)
   if (action !== 'reset') return list
   if (machine.spec.role === 'controlplane') {
     list.push('Take its address out of load balancers, DNS and the endpoints of talosconfigs first: nobody will answer there.')

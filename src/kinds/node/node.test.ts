@@ -63,9 +63,8 @@ describe('a reboot is done', () => {
 
 describe('a shutdown is done', () => {
   const shutdown = { action: 'shutdown' }
-  const failed = {
-    lastFailure: { at: at(10_000), reason: 'MachineDidNotStop', message: '', machine: 'wk-1-aaaaa', step: 'shutdown' },
-  } as const
+  const failed = { failure: { at: at(10_000), reason: 'MachineDidNotStop' } } as const
+  const seenByOthers = { ok: false, fault: { kind: 'unreachable', message: 'timeout; it answers through 10.5.0.2', runs: true } } as const
   it.each<[string, Given, string]>([
     ['not while it answers', { target: asked('shutdown') }, 'no: it still answers, in stage running'],
     ['when it is silent, once it was asked', { target: asked('shutdown'), machine: silent }, 'yes'],
@@ -75,7 +74,17 @@ describe('a shutdown is done', () => {
       { target: asked('drain'), machine: silent },
       'unknown: it does not answer: connection refused',
     ],
-    ['when it was asked in a try that failed', { target: { step: 'shutdown' }, status: failed, machine: silent }, 'yes'],
+    ['when it was asked in a try that failed', { target: { ...failed, step: 'shutdown', actedBefore: true }, machine: silent }, 'yes'],
+    [
+      'not where the try that failed never asked it',
+      { target: { ...failed, step: 'shutdown' }, machine: silent },
+      'unknown: it does not answer: connection refused',
+    ],
+    [
+      'not when only the way from here to it is cut',
+      { target: asked('shutdown'), machine: seenByOthers },
+      'unknown: it does not answer: timeout; it answers through 10.5.0.2',
+    ],
     ['when somebody started it again since', { target: asked('shutdown'), machine: rebooted }, 'yes'],
     [
       'not where another machine answers',
@@ -173,8 +182,30 @@ describe('a machine is wiped', () => {
     ['by silence where nothing is left to boot', { wipe: 'disk', rebootAfter: true }, { machine: silent }, nobody, 'yes'],
     ['never where it came back as it was', {}, { machine: rebooted }, nobody, 'failed ResetFailed'],
   ])('%s', (_, block, over, more, expected) => expect(wiped(block, over, more)).toBe(expected))
-  it('not by a silence before it was asked', () =>
-    expect(wiped({}, { machine: silent, target: { firstActedAt: undefined } as never })).toMatch(/^unknown/))
+  const never = { firstActedAt: undefined, failure: { at: at(10_000), reason: 'RebootTimeout' } } as never
+  it('not by a silence before it was asked, also where an earlier try failed of that silence', () =>
+    expect(wiped({}, { machine: silent, target: never })).toMatch(/^unknown/))
+  it('not by a silence that is only ours: others hear it', () => {
+    const machine = { ok: false, fault: { kind: 'unreachable', message: 'timeout', runs: true } } as const
+    expect(wiped({}, { machine })).toBe('unknown: it is not wiped: timeout')
+  })
+  it('and what is told to do says whether it was', () => {
+    const told = (over: Given): string => {
+      const v = view({ action: 'reset' }, { machine: silent, ...over }, nobody)
+      const { remedy } = step(v, 'reset')
+      return typeof remedy === 'function' ? remedy(v) : ''
+    }
+    expect(told({ target: asked('reset') })).toContain('is gone')
+    expect(told({ target: { step: 'reset' } })).toBe('It was not asked to wipe itself yet: resume when it answers.')
+  })
+})
+
+describe('the Node of a machine that was wiped', () => {
+  const deleted = (over: Given) => done(view({ action: 'reset' }, over), 'delete-node')
+  it('is deleted, but not one of a boot since then: that machine has joined anew', () => {
+    expect(deleted({ machine: silent })).toBe('no: its Node is still there')
+    expect(deleted({ machine: silent, nodes: { 'wk-1': nodeFacts('wk-1', { bootID: 'new-wk-1' }) } })).toBe('yes')
+  })
 })
 
 describe('opening', () => {

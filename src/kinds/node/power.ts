@@ -7,7 +7,7 @@ import { cordon, drain, transferLeadership } from '../../core/machine-steps/sett
 import { addressOf, machineOf, replaced } from '../../core/machine-steps/target.ts'
 import type { View } from '../../core/world.ts'
 import { actionStage, losesAll } from './stage.ts'
-import { mayGoAway, rebootMs, settled, specOf, stillThere, wasAsked, whereOrderly } from './view.ts'
+import { isSilent, mayGoAway, rebootMs, settled, specOf, stillThere, wasAsked, whereOrderly } from './view.ts'
 import { reportsReady, whyNotReady } from '../../core/machine-steps/ready.ts'
 
 /** Reboot and shutdown: a machine goes away, and comes back or not. */
@@ -75,13 +75,13 @@ export const rebootStage: Stage = actionStage('reboot', {
     before?.version === after?.version ? 'rebooted' : `rebooted, from ${before?.version} into ${after?.version}`,
 })
 
-/** How long a machine has to be silent. Nothing tells a machine that is off from one that is cut off. */
+/** How long a machine has to be silent. Nothing tells a machine that is off from one that is cut off from everybody. */
 const SILENT_MS = 2 * 60_000
 
 const stopped = (view: View): Answer => {
   const facts = machineOf(view)
   const asked = wasAsked(view, 'shutdown')
-  if (!facts.ok) return asked && facts.fault.kind === 'unreachable' ? YES : unknown(`it does not answer: ${facts.fault.message}`)
+  if (!facts.ok) return asked && isSilent(facts.fault) ? YES : unknown(`it does not answer: ${facts.fault.message}`)
   // Somebody started it again, before or after it was looked at.
   if (asked && facts.value.bootID !== view.target.before?.bootID) return YES
   return no(`it still answers, in stage ${facts.value.stage}`)

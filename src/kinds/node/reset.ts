@@ -8,9 +8,10 @@ import { cordon, drain, transferLeadership } from '../../core/machine-steps/sett
 import { addressOf, chosen, isControlPlane, machineOf, nodeOfTarget } from '../../core/machine-steps/target.ts'
 import type { View } from '../../core/world.ts'
 import { displayName, maintenanceFacts } from '../../core/world.ts'
+import type { NodeFacts } from '../../ports/kube.ts'
 import type { EtcdMember } from '../../ports/talos.ts'
 import { actionStage, losesAll } from './stage.ts'
-import { rebootMs, specOf, stillThere, wasAsked, whereOrderly } from './view.ts'
+import { isSilent, rebootMs, specOf, stillThere, wasAsked, whereOrderly } from './view.ts'
 
 /** A machine leaves the cluster for good. A control plane leaves etcd first, by itself and visibly; only then is it wiped. */
 
@@ -79,7 +80,7 @@ const leave: Step = {
       const { attempts = 0 } = view.target
       // A second try goes through another one, where one answers: its own leave has not been seen to work.
       const left =
-        peer && (!isWell || attempts > 1)
+        peer && (!isWell || attempts > 0)
           ? await talos.removeMember(peer.address, memberOf(view))
           : await talos.leaveEtcd(addressOf(view), call)
       return left.ok ? { ok: true, value: { receipt: 'left' } } : left
@@ -116,8 +117,9 @@ const wiped = (view: View): Answer => {
       ? YES
       : no(`another machine (UUID ${seen.value.uuid}) answers in maintenance at its address`)
   }
+  if (facts.fault.runs) return unknown(`it is not wiped: ${facts.fault.message}`)
   const maySilent = !rebootsAfter(view) || wipeOf(view) === 'disk'
-  return maySilent && facts.fault.kind === 'unreachable' ? YES : no('it is away, and does not answer in maintenance yet')
+  return maySilent && isSilent(facts.fault) ? YES : no('it is away, and does not answer in maintenance yet')
 }
 
 const reset: Step = {
@@ -143,10 +145,16 @@ const reset: Step = {
   settleMs: ({ world }) => world.timing.rebootSettleMs,
   deadlineMs: view => since(view, rebootMs(view) + SILENT_MS),
   failure: view => (machineOf(view).ok ? 'MachineDidNotStop' : 'RebootTimeout'),
-  remedy: 'Look at its console. What it was in the cluster is gone; resume when it is mended.',
+  remedy: view =>
+    isAsked(view)
+      ? 'Look at its console. What it was in the cluster is gone; resume when it is mended.'
+      : `It was not asked to wipe itself yet${isControlPlane(view) ? ', though it has left etcd' : ''}: resume when it answers.`,
   milestone: true,
   commits: true,
 }
+
+/** Somebody has given the machine a configuration since, and it has joined anew, or another one under its name: that Node is not the one to delete. */
+const isOfLaterBoot = ({ target }: View, { bootID }: NodeFacts): boolean => bootID !== '' && bootID !== target.before?.bootID
 
 const deleteNode: Step = {
   name: 'delete-node',
@@ -154,7 +162,7 @@ const deleteNode: Step = {
   done: view => {
     const node = nodeOfTarget(view)
     if (!node.ok) return unknown(`the Kubernetes API does not answer: ${node.fault.message}`)
-    return node.value === undefined ? YES : no('its Node is still there')
+    return node.value === undefined || isOfLaterBoot(view, node.value) ? YES : no('its Node is still there')
   },
   act: {
     long: false,
@@ -162,7 +170,7 @@ const deleteNode: Step = {
     describe: () => 'deleting its Node',
     run: async ({ kube }, view) => {
       const node = nodeOfTarget(view)
-      return node.ok && node.value ? kube.deleteNode(node.value) : { ok: true, value: undefined }
+      return node.ok && node.value && !isOfLaterBoot(view, node.value) ? kube.deleteNode(node.value) : { ok: true, value: undefined }
     },
     fatal: mayNotWriteNodes,
   },

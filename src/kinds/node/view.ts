@@ -5,12 +5,12 @@ import type { TalosOperation } from '../../api/talos-operation.ts'
 import type { EtcdGateVerdict } from '../../core/etcd-gate.ts'
 import type { Step, Verdict } from '../../core/kind.ts'
 import { YES, blockOf, wait } from '../../core/kind.ts'
-import { ms } from '../../core/ledger.ts'
 import { asGuard, etcdViews, gate } from '../../core/machine-steps/etcd.ts'
 import { asRecorded } from '../../core/machine-steps/guards.ts'
 import { hostsCalled } from '../../core/machine-name.ts'
 import { chosen, isControlPlane, machineOf } from '../../core/machine-steps/target.ts'
 import type { View, World } from '../../core/world.ts'
+import type { Fault } from '../../ports/fault.ts'
 import { nodeSpec } from './spec.ts'
 
 /** What the stages of this kind ask again and again. */
@@ -50,11 +50,11 @@ export const wayOf = (view: View): 'orderly' | 'as it is' => {
 }
 
 /** The act of this step was given since the machine was opened, in this try or in one that failed. */
-export const wasAsked = ({ operation, target }: View, step: string): boolean => {
-  const { lastFailure } = operation.status
-  const before = lastFailure?.machine === target.name && lastFailure.step === step && ms(lastFailure.at) >= ms(target.startedAt)
-  return target.step === step && (target.firstActedAt !== undefined || before)
-}
+export const wasAsked = ({ target }: Pick<View, 'target'>, step: string): boolean =>
+  target.step === step && (target.firstActedAt !== undefined || target.actedBefore === true)
+
+/** No answer to us, nor, as far as anybody could be asked, to others. */
+export const isSilent = ({ kind, runs }: Fault): boolean => kind === 'unreachable' && runs !== true
 
 /** The machine as recorded. Once the act was given, being on its way is what was asked for, and the step's own reason tells when it lasts too long. */
 export const stillThere = (view: View): Verdict => {

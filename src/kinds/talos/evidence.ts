@@ -3,7 +3,7 @@ import type { Target } from '../../api/talos-operation.ts'
 import type { EtcdGateVerdict } from '../../core/etcd-gate.ts'
 import type { Answer, Verdict } from '../../core/kind.ts'
 import { YES, no, unknown, wait } from '../../core/kind.ts'
-import { ms, receiptOf, targetsOf } from '../../core/ledger.ts'
+import { failureTriedAnew, receiptOf, targetsOf } from '../../core/ledger.ts'
 import { gateText } from '../../core/machine-steps/etcd.ts'
 import { asRecorded, hasReceipt } from '../../core/machine-steps/guards.ts'
 import { chosen, isBackAsNode, isControlPlane, machineOf, replaced } from '../../core/machine-steps/target.ts'
@@ -79,13 +79,11 @@ const LEFT_AS_IT_WAS: readonly Reason[] = ['InstallFailed', 'BootedOldVersion', 
 
 /** A person asked for a new try after this machine came back with the wrong version: what the last one left behind proves nothing for it. */
 export const isTriedAnew = (view: View): boolean => {
-  const { lastFailure, lastRetry } = view.operation.status
+  const failure = failureTriedAnew(view.operation.status, view.target)
   const facts = machineOf(view)
   return (
-    lastFailure?.machine === view.target.name &&
-    LEFT_AS_IT_WAS.includes(lastFailure.reason) &&
-    ms(lastRetry) >= ms(lastFailure.at) &&
-    ms(lastFailure.at) >= ms(view.target.startedAt) &&
+    failure !== undefined &&
+    LEFT_AS_IT_WAS.includes(failure.reason) &&
     facts.ok &&
     facts.value.bootID !== view.target.before?.bootID &&
     !runsGoal(view, facts.value)
