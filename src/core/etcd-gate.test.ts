@@ -282,6 +282,28 @@ describe('a control plane that is unwell itself', () => {
   })
 })
 
+describe('a member that has another address than its machine', () => {
+  const members = range(3).map(i => member(i, { peerURLs: [`https://192.168.7.${i}:2380`] }))
+  const two = [cp(1, members), cp(3, members)]
+  it('is not said to be none: who it is cannot be told before it answers', () => {
+    const unknown = restart([...two, silent(2)], 'cp-1')
+    expect(unknown).toMatchObject({ condition: 1, machine: 'cp-2' })
+    expect(unknown).not.toHaveProperty('remedy')
+    expect(settled([...two, silent(2)])).not.toHaveProperty('remedy')
+  })
+  it('is known by the id that it had when it was heard last', () => {
+    const known = { ...silent(2), knownAs: id(2) }
+    expect(restart([...two, known], 'cp-2', { purpose: 'repair' })).toEqual({ pass: true })
+    expect(leaderName([silent(2), cp(3, members, { status: { leader: id(2) } })])).toBeUndefined()
+    expect(leaderName([known, cp(3, members, { status: { leader: id(2) } })])).toBe('cp-2')
+  })
+  it('is no orphan in the way of the repair of that very machine; two are', () => {
+    expect(restart([...two, silent(2)], 'cp-2', { purpose: 'repair' })).toEqual({ pass: true })
+    const more = [...members, member(9)]
+    expect(restart([cp(1, more), cp(3, more), silent(2)], 'cp-2', { purpose: 'repair' })).toMatchObject({ kind: 'orphan' })
+  })
+})
+
 describe('the only control plane that is unwell itself', () => {
   const repair = (one: ControlPlaneView) => restart([one], 'cp-1', { purpose: 'repair', acknowledged: ['api-outage'] })
   const change: Change = { service: { state: 'Running', healthy: false }, alarms: [{ memberID: id(1), alarm: 'NOSPACE' }] }

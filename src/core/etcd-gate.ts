@@ -149,11 +149,12 @@ const answering = (input: EtcdGateInput): readonly Objection[] => {
 
 const isWell = ({ view }: Answered): boolean => view.value.service.state.toLowerCase() === 'running' && view.value.service.healthy
 
-/** All others, where its own etcd does not run well, and they, which agree, do not list it. */
+/** All others, where its own etcd does not run well, and they, which agree, do not list it: each member that they list is another machine's. */
 const leavingOut = (one: ControlPlaneView, { controlPlanes }: EtcdGateInput): readonly Answered[] => {
   if (one.view.ok && isWell({ ...one, view: one.view })) return []
   const others = answered(controlPlanes.filter(c => c.name !== one.name)).filter(isWell)
-  return others.every(o => o.view.value.members.every(m => machineOf(m, controlPlanes)?.name !== one.name)) ? others : []
+  const isOfAnother = (member: EtcdMember): boolean => ![undefined, one.name].includes(machineOf(member, controlPlanes)?.name)
+  return others.every(o => o.view.value.members.every(isOfAnother)) ? others : []
 }
 
 const leftOut = ({ name, view }: ControlPlaneView, first: Answered, others: readonly Answered[]): Objection => {
@@ -229,6 +230,9 @@ const sameSet = (input: EtcdGateInput): readonly Objection[] => {
   const strangers = members.filter(m => machineOf(m, controlPlanes) === undefined)
   const [only] = strangers
   if (only === undefined) return objections
+  // The one whose repair this is does not say which member it is; if that has another address than the machine, it is this one.
+  const isOfTarget = input.purpose === 'repair' && !members.some(m => machineOf(m, controlPlanes)?.name === input.target)
+  if (isOfTarget && strangers.length === 1) return objections
   const who = strangers.map(m => `${m.name || '(unnamed)'} (${m.id}, ${m.peerURLs.map(peerHost).join(', ') || 'no address'})`).join(' and ')
   const isOne = strangers.length === 1
   const what = isOne ? `the etcd member ${who}` : `${strangers.length} etcd members, ${who},`

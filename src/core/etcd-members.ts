@@ -5,8 +5,8 @@ import type { Result } from '../ports/fault.ts'
 export type ControlPlaneView = {
   readonly name: string
   readonly address: string
-  /** All addresses of the machine, where more than one is known. */
-  readonly addresses?: readonly string[]
+  /** The member that it was when its etcd was heard last; it may advertise another address than the one at which we ask it. */
+  readonly knownAs?: string | undefined
   readonly view: Result<EtcdView>
 }
 
@@ -25,15 +25,13 @@ const plainAddress = (address: string): string =>
     .toLowerCase()
 
 /**
- * The machine that a member runs on: by the member id which the machine itself names, else by peer address. Never by name: member names are
- * host names as Talos spells them, Node names are lower case, and either may be fully qualified.
+ * The machine that a member runs on: by the member id which the machine itself names, else by peer address, else by the id that it named last. Never by
+ * name: member names are host names as Talos spells them, Node names are lower case, and either may be fully qualified.
  */
 export const machineOf = (member: EtcdMember, controlPlanes: readonly ControlPlaneView[]): ControlPlaneView | undefined =>
   controlPlanes.find(c => c.view.ok && c.view.value.status.memberID === member.id) ??
-  controlPlanes.find(c => {
-    const addresses = new Set([c.address, ...(c.addresses ?? [])].map(plainAddress))
-    return member.peerURLs.some(url => addresses.has(peerHost(url)))
-  })
+  controlPlanes.find(c => member.peerURLs.some(url => peerHost(url) === plainAddress(c.address))) ??
+  controlPlanes.find(c => !c.view.ok && c.knownAs === member.id)
 
 /** The member id of the leader, where all that answered name the same; undefined else. */
 export const agreedLeader = (controlPlanes: readonly ControlPlaneView[]): string | undefined => {

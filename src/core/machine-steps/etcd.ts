@@ -19,7 +19,10 @@ export const etcdSampleMs = (view: View): number | undefined => (isControlPlane(
 
 /** etcd as all control planes see it now. */
 export const etcdViews = (world: World): readonly ControlPlaneView[] =>
-  controlPlanesOf(world).map(({ metadata: { name }, spec: { address } }) => ({ name, address, view: etcdFacts(world, name) }))
+  controlPlanesOf(world).map(({ metadata: { name }, spec: { address }, status: { etcdMemberID } }) => ({
+    ...{ name, address, knownAs: etcdMemberID },
+    view: etcdFacts(world, name),
+  }))
 
 /** The control plane that leads etcd now; undefined where they do not agree. */
 export const etcdLeader = (world: World): string | undefined => leaderName(etcdViews(world))
