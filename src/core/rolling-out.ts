@@ -9,6 +9,7 @@ import { gateNeeds, gatesNow } from './health-gates.ts'
 import type { Kind, Stage } from './kind.ts'
 import * as ledger from './ledger.ts'
 import { numberOf, stageOf, stagesAfter } from './stages.ts'
+import { together } from './together.ts'
 import { windowAt } from './windows.ts'
 import type { View, World } from './world.ts'
 import { displayName, machineFacts, nodeFacts, nodeOf, stateOf } from './world.ts'
@@ -18,17 +19,9 @@ export const rollingOut = (kind: Kind, operation: TalosOperation, world: World):
   const stage = stageOf(kind, operation)
   const open = ledger.openTargets(operation.status)
   if (open.length > 0 && !hasFinalizer(operation)) return { do: 'add-finalizer' }
-  // While all that are open wait, their words are gathered in one status, and the soonest tells when to look again.
-  let gathered = operation
-  let forMs = Infinity
-  const unseen = look(world, open.flatMap(targetNeeds))
-  if (unseen) return unseen
-  for (const target of open) {
-    const decision = advance(stage, { operation: gathered, target, world })
-    if (decision.do !== 'wait') return decision
-    gathered = { ...gathered, status: decision.status }
-    forMs = Math.min(forMs, decision.forMs)
-  }
+  const all = together(operation, world, view => advance(stage, view))
+  if ('decision' in all) return all.decision
+  const { gathered, forMs } = all
   const next = openNext(stage, gathered, world)
   if (next?.do === 'wait' && open.length === 0 && isUntouched(operation)) return { do: 'drop-finalizer' }
   if (next && (next.do !== 'wait' || open.length === 0)) return next
