@@ -2,6 +2,8 @@ import type { TalosOperation } from '../api/talos-operation.ts'
 import { isFinished } from '../api/phases.ts'
 import { ANNOTATION, leaseName } from '../api/names.ts'
 import { durationMs } from '../api/duration.ts'
+import type { Lease } from '../ports/home.ts'
+import { isCommitted, targetNeeds } from './advance.ts'
 import { closing } from './closing.ts'
 import type { Decision, Told } from './decision.ts'
 import { LONGEST_REST_MS, doneOf, hasFinalizer, holdsLock, isUntouched, look, record, rest, restUntil } from './decision.ts'
@@ -13,6 +15,7 @@ import { begin, outsideWindow, rollingOut } from './rolling-out.ts'
 import { deedsAfter } from './repeated.ts'
 import { unsound, withoutFuture } from './sound.ts'
 import { stageOf, stagesAfter, stagesOf } from './stages.ts'
+import { unfinishedByOthers } from './unfinished.ts'
 import type { World } from './world.ts'
 
 /**
@@ -23,7 +26,7 @@ import type { World } from './world.ts'
 export const decide = (kind: Kind, operation: TalosOperation, world: World): Decision =>
   mended(kind, operation, world) ??
   afterTheEnd(kind, operation, world) ??
-  regaining(operation, world) ??
+  regaining(kind, operation, world) ??
   takenBack(kind, operation, world) ??
   retryRequest(operation, world) ??
   newlyCreated(operation, world) ??
@@ -61,13 +64,41 @@ const afterTheEnd = (kind: Kind, operation: TalosOperation, world: World): Decis
 }
 
 /** It is to stop, but a machine is still carried to its end, for which the lock is needed: a Lease that was deleted by hand is taken again. */
-const regaining = (operation: TalosOperation, world: World): Decision | undefined => {
+const regaining = (kind: Kind, operation: TalosOperation, world: World): Decision | undefined => {
   const { spec, status, metadata } = operation
-  const isStopping = spec.cancelled || spec.paused || metadata.deletionTimestamp !== undefined || ledger.isStopped(status)
-  if (!isStopping || ledger.openTargets(status).length === 0 || holdsLock(operation, world)) return undefined
+  const isEnding = spec.cancelled || metadata.deletionTimestamp !== undefined
+  const isStopping = isEnding || spec.paused || ledger.isStopped(status)
+  const open = ledger.openTargets(status)
+  if (!isStopping || open.length === 0 || holdsLock(operation, world)) return undefined
   const verdict = claim(operation, world)
-  return verdict.may === 'take' ? { do: 'acquire', takeOver: verdict.from } : undefined
+  if (verdict.may !== 'take') return undefined
+  const acquire = { do: 'acquire', takeOver: verdict.from } as const
+  if (isEnding) return acquire
+  if (status.failureReason !== 'UnfinishedOperation') return leftByOthers(operation, world) ?? acquire
+  // What is not half done is closed without it: whoever left a machine half done may be about to go on.
+  const missing = look(world, open.flatMap(targetNeeds))
+  const stage = stageOf(kind, operation)
+  return missing ?? (open.some(target => isCommitted(stage, { operation, target, world })) ? acquire : undefined)
 }
+
+/**
+ * One that was planned is not checked again when it gets the lock back. Machines that somebody else of another kind has left half done since are none
+ * that it may go on over: it brings its own to their end, and stands there until that one has finished.
+ */
+const leftByOthers = (operation: TalosOperation, world: World): Decision | undefined => {
+  const left = operation.status.machines === undefined ? [] : unfinishedByOthers(operation, world)
+  if (left.length === 0) return undefined
+  const message = [...left.map(refusal => refusal.message), 'Then resume this one.'].join(' ')
+  return record(operation, ledger.failed(operation.status, world.now, undefined, 'UnfinishedOperation', message), {
+    type: 'Warning',
+    reason: 'UnfinishedOperation',
+    message,
+  })
+}
+
+/** It got the lock only to bring its own machines to their end, after it had stopped for what somebody else left. */
+const isBorrowed = ({ status }: TalosOperation, lock: Lease | undefined): boolean =>
+  lock !== undefined && status.failureReason === 'UnfinishedOperation' && ledger.ms(lock.acquireTime) >= ledger.ms(status.lastFailure?.at)
 
 /** Cancelled or deleted: every open machine is brought to a safe point first. */
 const takenBack = (kind: Kind, operation: TalosOperation, world: World): Decision | undefined => {
@@ -130,9 +161,12 @@ const stopped = (kind: Kind, operation: TalosOperation, world: World): Decision 
   }
   if (failure !== undefined) {
     const lost = !holdsLock(operation, world) && status.lock !== undefined ? record(operation, ledger.lockLost(status)) : undefined
+    const left = closing(stageOf(kind, operation), operation, world, { why: 'stopped by a failure', phase: 'Pending' })
+    if (left && left.do !== 'rest') return left
     return (
-      closing(stageOf(kind, operation), operation, world, { why: 'stopped by a failure', phase: 'Pending' }) ??
+      (isBorrowed(operation, ownLease(world.lock, operation)) ? ({ do: 'release' } as const) : undefined) ??
       lost ??
+      left ??
       (isUntouched(operation) ? { do: 'drop-finalizer' } : { do: 'rest' })
     )
   }
@@ -140,11 +174,11 @@ const stopped = (kind: Kind, operation: TalosOperation, world: World): Decision 
     return status.phase === 'Paused' && status.failureReason === undefined
       ? record(operation, { ...status, phase: ledger.targetsOf(status).length > 0 ? 'Running' : 'Pending', message: 'Resumed.' })
       : undefined
-  return (
-    closing(stageOf(kind, operation), operation, world, { why: 'paused', phase: 'Pending' }) ??
-    (isUntouched(operation) ? ({ do: 'drop-finalizer' } as const) : undefined) ??
-    rest(operation, ledger.pausedByOperator(status, world.now, pausedMessage(operation, world), holdsLock(operation, world)))
-  )
+  const left = closing(stageOf(kind, operation), operation, world, { why: 'paused', phase: 'Pending' })
+  if (left && left.do !== 'rest') return left
+  if (!left && isUntouched(operation)) return { do: 'drop-finalizer' }
+  const told = ledger.pausedByOperator(status, world.now, pausedMessage(operation, world), holdsLock(operation, world))
+  return rest(operation, told, left?.forMs)
 }
 
 const pausedMessage = (operation: TalosOperation, world: World): string => {
@@ -177,7 +211,7 @@ const beforeTheLock = (kind: Kind, operation: TalosOperation, world: World): Dec
   if (early) return early
   if (operation.status.preflight === undefined) return check(kind, operation, world)
   const verdict = claim(operation, world)
-  if (verdict.may === 'take') return { do: 'acquire', takeOver: verdict.from }
+  if (verdict.may === 'take') return leftByOthers(operation, world) ?? { do: 'acquire', takeOver: verdict.from }
   const status = ledger.queued(
     operation.status,
     world.now,
