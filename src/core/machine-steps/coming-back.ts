@@ -70,7 +70,8 @@ export const rejoin = (settled: (view: View) => EtcdGateVerdict): Step => ({
   failure: 'EtcdUnhealthy',
 })
 
-const isMarked = (view: View): boolean => {
+/** Its Node bears the mark of this operation. */
+export const isMarked = (view: View): boolean => {
   const node = nodeOfTarget(view)
   return node.ok && node.value?.annotations[ANNOTATION.cordonedBy] === view.operation.metadata.uid
 }
