@@ -1,4 +1,5 @@
 import type { Target } from '../../api/talos-operation.ts'
+import { isHeardByOthers } from '../../world/heard.ts'
 import { answers } from '../../world/machine.ts'
 import type { Machine } from '../../world/machine.ts'
 import type { Checker } from '../checker.ts'
@@ -8,8 +9,15 @@ import type { Scene } from '../scene.ts'
 
 /** What somebody did to a machine in the last minutes is not to be laid at its door. */
 const LATELY_MS = 600_000
+/** For so long it has to be silent to count as gone, less what passes from a look to the write of what it saw. */
+const SILENT_MS = 110_000
 /** What is relied on when a decision is written is so old at most. */
 const LOOK_MS = 40_000
+
+/** How one looks at a machine. */
+const LOOKS = new Set(['machine', 'maintenance'])
+/** What nothing but silence may be seen of. */
+const ENDS_IN_SILENCE = new Set(['shutdown', 'reset'])
 
 type Question = {
   readonly scene: Scene
@@ -28,10 +36,11 @@ const happened = ({ scene, machine, since }: Question, what: string): boolean =>
 const OBJECTIONS: Readonly<Record<string, (asked: Question) => string | undefined>> = {
   shutdown: ({ machine, target }) =>
     answers(machine) && machine.bootID === target.before?.bootID ? 'answers, in the boot in which it was opened' : undefined,
-  reset: ({ scene, machine }) => {
+  reset: asked => {
+    const { scene, machine } = asked
     // A container ends when it is reset, and keeps what it has. Its silence is all that can be seen of that.
     const isSilentContainer = scene.stage.plan.shape.setting?.platform === 'container' && !answers(machine)
-    return machine.config === '' || isSilentContainer ? undefined : 'has the configuration that it had'
+    return machine.config === '' || happened(asked, 'wiped') || isSilentContainer ? undefined : 'has the configuration that it had'
   },
   'restart-service': ({ machine, service, since }) => {
     const starts = machine.services.get(service)?.events.filter(({ state }) => state === 'Running') ?? []
@@ -55,6 +64,19 @@ export const actionIsObserved: Checker = {
   kinds: ['node'],
   post: (scene, object) => {
     const openedAt = new Map<string, number>()
+    /** Since when nobody hears a machine, at the looks at it. */
+    const silentSince = new Map<Machine, number>()
+    scene.onCall(({ port, name, target }) => {
+      const machine = port === 'talos' && LOOKS.has(name) ? scene.world.at(target) : undefined
+      if (!machine) return
+      if (isHeardByOthers(scene.world, machine)) silentSince.delete(machine)
+      else if (!silentSince.has(machine)) silentSince.set(machine, scene.now())
+    })
+    const hasClocks = scene.stage.plan.strikes.some(({ family }) => family === 'clock')
+    /** Who was asked to go away for good and is silent counts as gone, whoever silenced it; by a clock that goes right and a status that nobody has edited. */
+    const isGoneAsFarAsSeen = (action: string, machine: Machine, since: number): boolean =>
+      ENDS_IN_SILENCE.has(action) &&
+      (hasClocks || scene.editedAt() > since || scene.now() - (silentSince.get(machine) ?? Number.POSITIVE_INFINITY) >= SILENT_MS)
     scene.onOperation(({ before, after, isByHand }) => {
       if (after?.spec.kind !== 'node' || isByHand) return
       const { action, service = 'kubelet' } = after.spec['node'] as { action: string; service?: string }
@@ -63,9 +85,11 @@ export const actionIsObserved: Checker = {
         const key = `${after.metadata.uid} ${target.name}`
         if (target.phase === 'Running' && was === 'Pending') openedAt.set(key, scene.now())
         const machine = scene.machineOf(target)
-        if (target.phase !== 'Completed' || was !== 'Running' || !machine || scene.stage.touchedAt(machine) > scene.now() - LATELY_MS)
-          continue
-        const wrong = OBJECTIONS[action]?.({ scene, machine, target, service, since: openedAt.get(key) ?? scene.now() })
+        if (target.phase !== 'Completed' || was !== 'Running' || !machine) continue
+        const since = openedAt.get(key) ?? scene.now()
+        const isTouched = !ENDS_IN_SILENCE.has(action) && scene.stage.touchedAt(machine) > scene.now() - LATELY_MS
+        if (isTouched || isGoneAsFarAsSeen(action, machine, since)) continue
+        const wrong = OBJECTIONS[action]?.({ scene, machine, target, service, since })
         if (wrong !== undefined) object(`${action} is done, and ${machine.name} ${wrong}`)
       }
     })

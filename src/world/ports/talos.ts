@@ -7,6 +7,7 @@ import type { World } from '../cluster.ts'
 import { setConfig } from '../configuration.ts'
 import { install, pullImage } from '../install.ts'
 import { requestUpgrade } from '../legacy-upgrade.ts'
+import { isHeardByOthers } from '../heard.ts'
 import type { Machine } from '../machine.ts'
 import { answers, isInMaintenance, isReady, unmetConditions, versionOf } from '../machine.ts'
 import { INSTALL_IMAGE, etcdQuotaOf, readScalar, writeScalar } from '../machine-config.ts'
@@ -33,8 +34,6 @@ export type Credential = {
 
 /** The deadline of every call but the long ones. */
 const DEADLINE_MS = 10_000
-/** The deadline of a call that is passed on, as the adapter has it. */
-const PASSED_ON_MS = 3_000
 /** In which word of a change comes. */
 const WORD_MS = 100
 /** No answer to ARP. */
@@ -86,13 +85,6 @@ const factsOf = (world: World, machine: Machine, address: string): MachineFacts 
     fallbackArmed: machine.disk.meta.has(META_FALLBACK),
     etcdQuotaBytes: etcdQuotaOf(machine.config),
   }
-}
-
-/** Whether a control plane that passes a call on gets an answer in the time that it has for it. */
-const answersOthers = ({ machines, at, site }: World, address: string): boolean => {
-  const machine = at(address)
-  const isWell = (one: Machine): boolean => answers(one) && !isInMaintenance(one) && site.faults.of(one).slowMs < PASSED_ON_MS
-  return machine !== undefined && isWell(machine) && machines.some(one => one !== machine && one.role === 'controlplane' && isWell(one))
 }
 
 /** The Talos API of the world's cluster, for one client with one credential. */
@@ -205,7 +197,8 @@ export const createTalos = (world: World, client: Client, credential: Credential
       ),
     machine: async address => {
       const read = await call(address, 'machine', 'os:admin', false, machine => ok(factsOf(world, machine, address)))
-      const runs = !read.ok && read.fault.kind === 'unreachable' && answersOthers(world, address)
+      const machine = world.at(address)
+      const runs = !read.ok && read.fault.kind === 'unreachable' && machine !== undefined && isHeardByOthers(world, machine)
       return runs ? { ok: false, fault: { ...read.fault, runs } } : read
     },
     clockAhead: address => call(address, 'clockAhead', 'os:admin', false, machine => ok(clockOf(site, machine) - schedule.now())),
