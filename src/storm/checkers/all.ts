@@ -42,6 +42,7 @@ import {
   stoppedIsStill,
 } from './status.ts'
 
+import { retryTries } from './retries.ts'
 import { plansOnlyRead, toldAsItIs } from './words.ts'
 
 /** All that must hold in every run. */
@@ -74,6 +75,7 @@ export const checkers: readonly Checker[] = [
   sizesAreBounded,
   stoppedIsStill,
   retriesOnce,
+  retryTries,
   refusedIsUntouched,
   goneLeavesNothing,
   lockIsNotStolen,

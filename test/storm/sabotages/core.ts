@@ -89,6 +89,17 @@ export const core: readonly Sabotage[] = [
     ],
   },
   {
+    name: 'forget-how-each-machine-failed',
+    file: 'src/core/ledger.ts',
+    find: `message: short(message), failure: { at: iso(now), reason } }))`,
+    replace: `message: short(message) }))`,
+    caughtBy: 'a-retry-tries-anew',
+    strikes: [
+      { family: 'installer', what: 'boots the old slot', when: { at: 0 }, machine: 3, times: 1, forMs: 590_000 },
+      { family: 'people', what: 'retry', when: { at: 250_000 } },
+    ],
+  },
+  {
     name: 'take-an-outage-for-acknowledged',
     file: 'src/core/etcd-gate.ts',
     find: `if (isSmall && acknowledged.includes('api-outage')) return []`,

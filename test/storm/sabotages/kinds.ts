@@ -254,6 +254,18 @@ export const kinds: readonly Sabotage[] = [
     spec: rollout('reboot'),
   },
   {
+    name: 'take-our-own-deafness-for-silence',
+    file: 'src/kinds/node/view.ts',
+    find: `kind === 'unreachable' && runs !== true`,
+    replace: `kind === 'unreachable'`,
+    caughtBy: 'action-is-observed',
+    strikes: [
+      { family: 'reboot', what: 'never stops its pods', when: { at: 1000 }, machine: 4, forMs: 590_000 },
+      { family: 'answers', what: 'talos.machine', word: 'unreachable', when: { at: 60_000 }, machine: 4, forMs: 400_000 },
+    ],
+    spec: { kind: 'node', node: { machine: 'wk-2', action: 'shutdown' } },
+  },
+  {
     name: 'power-off-once-more',
     file: 'src/kinds/node/power.ts',
     find: `guard: view => both(stillThere(view), () => mayGoAway(view)),`,
