@@ -2,6 +2,7 @@ import type { TalosOperation } from '../api/talos-operation.ts'
 import { ANNOTATION, FINALIZER } from '../api/names.ts'
 import { isFinished } from '../api/phases.ts'
 import type { Decision } from './decision.ts'
+import { isInTheMiddle } from './decision.ts'
 import type { Refusal } from './kind.ts'
 import * as ledger from './ledger.ts'
 import { displayName } from './world.ts'
@@ -37,21 +38,25 @@ export const decideBlindly = (operation: TalosOperation, refusal: Refusal, now: 
       event: { type: 'Warning', reason: 'UnfinishedOperation', message },
     }
   }
-  // What people were told of it when it was checked stays told.
-  const { notes = [] } = status.preflight ?? {}
+  const event = { type: 'Warning', reason: 'PreflightRefused', message: refusal.message } as const
+  // Nothing is tried again, so no retry is counted; a wish that stands in somebody's manifests is not answered each time.
+  const asksInVain = metadata.annotations[ANNOTATION.retry] === 'true' && !spec.paused
+  const dropRetry = { do: 'drop-retry', status: undefined, ...(metadata.retryAppliedBy === undefined ? { event } : {}) } as const
+  // What it failed on, and what it took from that machine, is needed when the cluster is there again.
+  if (ledger.isStopped(status) && isInTheMiddle(status)) return asksInVain ? dropRetry : { do: 'rest', forMs: LOOK_AGAIN_MS }
+  // What people were told of it when it was checked stays told, and what its spec was pinned to when it was planned stays so.
+  const { notes = [], pins = {} } = status.preflight ?? {}
+  const kept = status.machines === undefined ? { notes } : { notes, pins }
   const refused = ledger.refused(
-    ledger.checked(status, now, { found: {}, refusals: [refusal], notes }, { override: false, underLock: false }),
+    ledger.checked(status, now, { found: {}, refusals: [refusal], ...kept }, { override: false, underLock: false }),
     now,
   )
-  const event = { type: 'Warning', reason: 'PreflightRefused', message: refusal.message } as const
   const isRefused =
     status.phase === 'Paused' &&
     status.failureReason === 'PreflightRefused' &&
     ledger.standingRefusals(status).some(r => r.rule === refusal.rule)
   if (!isRefused) return { do: 'record', status: refused, event }
-  // Nothing is tried again, so no retry is counted; a wish that stands in somebody's manifests is not answered each time.
-  if (metadata.annotations[ANNOTATION.retry] === 'true' && !spec.paused)
-    return { do: 'drop-retry', status: undefined, ...(metadata.retryAppliedBy === undefined ? { event } : {}) }
+  if (asksInVain) return dropRetry
   // It may hold the lock of its cluster, which can be given back only when that is there again.
   return { do: 'rest', forMs: LOOK_AGAIN_MS }
 }

@@ -1,6 +1,7 @@
-import type { TalosOperation } from '../api/talos-operation.ts'
+import type { OperationStatus, TalosOperation } from '../api/talos-operation.ts'
 import { gateNeeds, gateNotes, gateRefusals } from './health-gates.ts'
 import type { Checked, Kind } from './kind.ts'
+import { standingRefusals } from './ledger.ts'
 import { otherHolder } from './lock-claim.ts'
 import { repeated } from './repeated.ts'
 import { startNeeds, startRefusals } from './start-guard.ts'
@@ -13,6 +14,9 @@ export const needsOfChecks = (kind: Kind, operation: TalosOperation, world: Worl
   ...gateNeeds(world),
   ...startNeeds(kind, operation),
 ]
+
+/** Whether its checks have passed. What was refused, and is asked again after it was planned, still has what it was pinned to. */
+export const isChecked = (status: OperationStatus): boolean => status.preflight !== undefined && standingRefusals(status).length === 0
 
 /** Rules about how machines are at the moment, and not about what is asked for. */
 const PASSING: ReadonlySet<string> = new Set([

@@ -1,4 +1,4 @@
-import type { TalosOperation } from '../api/talos-operation.ts'
+import type { OperationStatus, TalosOperation } from '../api/talos-operation.ts'
 import { isFinished } from '../api/phases.ts'
 import { ANNOTATION, leaseName } from '../api/names.ts'
 import { durationMs } from '../api/duration.ts'
@@ -6,8 +6,8 @@ import type { Lease } from '../ports/home.ts'
 import { isCommitted, targetNeeds } from './advance.ts'
 import { closing } from './closing.ts'
 import type { Decision, Told } from './decision.ts'
-import { LONGEST_REST_MS, doneOf, hasFinalizer, holdsLock, isUntouched, look, record, rest, restUntil } from './decision.ts'
-import { checksOf, needsOfChecks } from './checks.ts'
+import { LONGEST_REST_MS, doneOf, hasFinalizer, holdsLock, isInTheMiddle, isUntouched, look, record, rest, restUntil } from './decision.ts'
+import { checksOf, isChecked, needsOfChecks } from './checks.ts'
 import type { Kind } from './kind.ts'
 import * as ledger from './ledger.ts'
 import { claim, isConfirmed, ownLease } from './lock-claim.ts'
@@ -135,10 +135,16 @@ const retryRequest = (operation: TalosOperation, world: World): Decision | undef
   if (operation.spec.paused) return undefined
   return {
     do: 'drop-retry',
-    status: ledger.retried(status, world.now, manager !== undefined),
+    status: checkedAnew(status, ledger.retried(status, world.now, manager !== undefined)),
     event: { type: 'Normal', reason: 'Retrying', message: `Retrying after ${status.failureReason}.` },
   }
 }
+
+/** What is checked anew after it was planned stays pinned to what it was: the machines that are left must not get something else than those before. */
+const checkedAnew = ({ machines, preflight }: OperationStatus, now: OperationStatus): OperationStatus =>
+  now.preflight === undefined && machines !== undefined && preflight?.pins !== undefined
+    ? { ...now, preflight: { ...preflight, underLock: false } }
+    : now
 
 const newlyCreated = (operation: TalosOperation, world: World): Decision | undefined =>
   operation.status.phase === undefined
@@ -153,10 +159,10 @@ const newlyCreated = (operation: TalosOperation, world: World): Decision | undef
 const stopped = (kind: Kind, operation: TalosOperation, world: World): Decision | undefined => {
   const { status, spec } = operation
   const failure = status.phase === 'Paused' && status.failureReason !== 'ClusterLockHeld' ? status.failureReason : undefined
-  // Machines that are open were never refused: a status that says so is a failed one.
-  if (failure === 'PreflightRefused' && ledger.openTargets(status).length === 0) {
+  // What has a machine in the middle was never refused: a status that says so is a failed one.
+  if (failure === 'PreflightRefused' && !isInTheMiddle(status)) {
     const overridden = spec.override && ledger.standingRefusals(status).some(r => r.overridable)
-    if (overridden && !spec.paused) return record(operation, ledger.uncheck(status, world.now))
+    if (overridden && !spec.paused) return record(operation, checkedAnew(status, ledger.uncheck(status, world.now)))
     return holdsLock(operation, world) ? { do: 'release' } : hasFinalizer(operation) ? { do: 'drop-finalizer' } : { do: 'rest' }
   }
   if (failure !== undefined) {
@@ -209,7 +215,7 @@ const beforeTheLock = (kind: Kind, operation: TalosOperation, world: World): Dec
   if (running) return { do: 'cancel-act', target: running.target, step: running.step }
   const early = operation.status.machines === undefined ? tooEarly(operation, world) : undefined
   if (early) return early
-  if (operation.status.preflight === undefined) return check(kind, operation, world)
+  if (!isChecked(operation.status)) return check(kind, operation, world)
   const verdict = claim(operation, world)
   if (verdict.may === 'take') return leftByOthers(operation, world) ?? { do: 'acquire', takeOver: verdict.from }
   const status = ledger.queued(
@@ -251,7 +257,9 @@ const waitToStart = (operation: TalosOperation, world: World, message: string, u
 const check = (kind: Kind, operation: TalosOperation, world: World): Decision => {
   const missing = look(world, needsOfChecks(kind, operation, world))
   if (missing) return missing
-  const checked = checksOf(kind, operation, world)
+  const found = checksOf(kind, operation, world)
+  const pinned = operation.status.machines === undefined ? undefined : operation.status.preflight?.pins
+  const checked = pinned === undefined ? found : { ...found, pins: { ...found.pins, ...pinned } }
   const status = ledger.checked(operation.status, world.now, checked, {
     override: operation.spec.override,
     underLock: holdsLock(operation, world),
@@ -278,8 +286,8 @@ const check = (kind: Kind, operation: TalosOperation, world: World): Decision =>
 /** With the lock in hand: the checks once more, then the order is chosen and frozen. What was refused after that is checked, and goes on. */
 const planning = (kind: Kind, operation: TalosOperation, world: World): Decision | undefined => {
   const { status } = operation
-  if (status.machines !== undefined && (status.preflight !== undefined || ledger.openTargets(status).length > 0)) return undefined
-  if (status.preflight?.underLock !== true) return check(kind, operation, world)
+  if (status.machines !== undefined && (isChecked(status) || ledger.openTargets(status).length > 0)) return undefined
+  if (!isChecked(status) || status.preflight?.underLock !== true) return check(kind, operation, world)
   const [first, ...others] = stagesOf(kind, operation)
   // What else the kind can do, a reset among it, would frighten whoever reads of a reboot.
   const what = others.length === 0 && kind.stages.length > 1 ? first?.summary : kind.summary

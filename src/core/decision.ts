@@ -59,10 +59,12 @@ export const rest = (operation: TalosOperation, status: OperationStatus, forMs?:
       ? { do: 'rest' }
       : { do: 'rest', forMs }
 
-/** Whether the finalizer guards nothing: no machine is open, and none was left in the middle by a failure. */
-export const isUntouched = (operation: TalosOperation): boolean =>
-  hasFinalizer(operation) &&
-  !ledger.targetsOf(operation.status).some(t => t.phase === 'Running' || (t.phase === 'Failed' && t.before !== undefined))
+/** Whether a machine is open, or was left in the middle by a failure. */
+export const isInTheMiddle = (status: OperationStatus): boolean =>
+  ledger.targetsOf(status).some(t => t.phase === 'Running' || (t.phase === 'Failed' && t.before !== undefined))
+
+/** Whether the finalizer guards nothing. */
+export const isUntouched = (operation: TalosOperation): boolean => hasFinalizer(operation) && !isInTheMiddle(operation.status)
 
 export const doneOf = (status: OperationStatus): string =>
   [stageTitle(status), `${status.progress?.done ?? 0} of ${status.progress?.total ?? 0} machines were done`].filter(Boolean).join(': ')

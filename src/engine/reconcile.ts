@@ -3,6 +3,7 @@ import type { OperationStatus, TalosOperation } from '../api/talos-operation.ts'
 import { ANNOTATION, FINALIZER } from '../api/names.ts'
 import { isFinished } from '../api/phases.ts'
 import type { Decision, Told } from '../core/decision.ts'
+import { isChecked } from '../core/checks.ts'
 import { decide } from '../core/decide.ts'
 import type { Act, ActPorts, Kind, LongAct, Refusal, ShortAct } from '../core/kind.ts'
 import * as ledger from '../core/ledger.ts'
@@ -63,7 +64,7 @@ export const reconcile = async (engine: Reconciler, key: Key): Promise<Next> => 
     if (!world.ok) return unread(engine, key, world.fault)
     engine.watches.follow(operation, world.value)
     // What is checked is what is there now, not what was there a moment ago.
-    if (operation.status.preflight === undefined) engine.connections.doubt(cluster.value)
+    if (!isChecked(operation.status)) engine.connections.doubt(cluster.value)
     const decided = await lookAndDecide(engine, kind, operation, world.value)
     return await perform(engine, operation, decided.world, decided.decision)
   } catch (error) {
