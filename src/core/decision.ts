@@ -1,4 +1,4 @@
-import type { OperationStatus, TalosOperation } from '../api/talos-operation.ts'
+import type { OperationStatus, TalosOperation, Target } from '../api/talos-operation.ts'
 import { FINALIZER } from '../api/names.ts'
 import type { Act, Step } from './kind.ts'
 import * as ledger from './ledger.ts'
@@ -59,9 +59,10 @@ export const rest = (operation: TalosOperation, status: OperationStatus, forMs?:
       ? { do: 'rest' }
       : { do: 'rest', forMs }
 
-/** Whether a machine is open, or was left in the middle by a failure. */
-export const isInTheMiddle = (status: OperationStatus): boolean =>
-  ledger.targetsOf(status).some(t => t.phase === 'Running' || (t.phase === 'Failed' && t.before !== undefined))
+/** It is open, or was left in the middle by a failure. */
+export const isHalfWay = ({ phase, before }: Target): boolean => phase === 'Running' || (phase === 'Failed' && before !== undefined)
+
+export const isInTheMiddle = (status: OperationStatus): boolean => ledger.targetsOf(status).some(isHalfWay)
 
 /** Whether the finalizer guards nothing. */
 export const isUntouched = (operation: TalosOperation): boolean => hasFinalizer(operation) && !isInTheMiddle(operation.status)

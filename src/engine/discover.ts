@@ -3,7 +3,8 @@ import type { Condition } from '../api/schema.ts'
 import { isFinished } from '../api/phases.ts'
 import type { TalosCluster, TalosClusterStatus } from '../api/talos-cluster.ts'
 import type { TalosMachine, TalosMachineStatus } from '../api/talos-machine.ts'
-import type { OperationStatus } from '../api/talos-operation.ts'
+import type { OperationStatus, Target } from '../api/talos-operation.ts'
+import { isHalfWay } from '../core/decision.ts'
 import { peerHost } from '../core/etcd-members.ts'
 import { withoutLeft } from '../core/left.ts'
 import { iso, openTargets, targetsOf } from '../core/ledger.ts'
@@ -108,7 +109,7 @@ const sweepCordons = async (engine: Discoverer, cluster: TalosCluster, kube: Kub
       ({ metadata, status }) =>
         metadata.uid === annotations[ANNOTATION.cordonedBy] &&
         !(isFinished(status.phase) && isSaid(status)) &&
-        !targetsOf(status).some(target => nodeNameOf({ target }) === name && target.phase === 'Completed'),
+        !isDoneWith(targetsOf(status).filter(target => nodeNameOf({ target }) === name)),
     )
   for (const node of marked) {
     if (isWorking(node)) continue
@@ -118,6 +119,10 @@ const sweepCordons = async (engine: Discoverer, cluster: TalosCluster, kube: Kub
     if (lifted.ok) engine.log.info(told, { node: node.name, cluster: cluster.metadata.name })
   }
 }
+
+/** With all machines of one Node: another that was installed in the place of one that is done has its name. */
+const isDoneWith = (machines: readonly Target[]): boolean =>
+  machines.some(({ phase }) => phase === 'Completed') && !machines.some(isHalfWay)
 
 /** An end with a machine open was written by a hand, unless it was asked for. */
 const isSaid = (status: OperationStatus): boolean => status.phase !== 'Completed' || openTargets(status).length === 0
