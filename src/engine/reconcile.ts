@@ -219,8 +219,8 @@ const act = async (
   // Before the intention: what cannot be reached at all is not intended, or its effect would be waited for.
   const { cluster } = view.world
   const [talos, kube] = await Promise.all([engine.connections.talos(cluster), engine.connections.kube(cluster)])
-  if (!talos.ok) return again(engine, operation, 'connecting to Talos', talos.fault)
-  if (!kube.ok) return again(engine, operation, 'connecting to Kubernetes', kube.fault)
+  if (!talos.ok) return unconnected(engine, operation, view, 'connecting to Talos', talos.fault)
+  if (!kube.ok) return unconnected(engine, operation, view, 'connecting to Kubernetes', kube.fault)
   const written = await write(engine, operation, status)
   if (!written.ok) return again(engine, operation, 'writing the intention', written.fault)
   const stopped = await mayNot(engine, operation, what)
@@ -235,6 +235,18 @@ const act = async (
   const ports: ActPorts = { talos: fenced(talos.value, engine.isLeading), kube: fenced(kube.value, engine.isLeading) }
   engine.log.info(what.describe(view), { ...about(operation), machine: view.target.name, step })
   return what.long ? startLong(engine, operation, ports, view, step, what) : runShort(engine, written.value, ports, view, step, what)
+}
+
+/** Nothing could be asked of the machine: nothing is intended, what is in the way is told, and the longer it is, the later it is tried again. */
+const unconnected = async (engine: Reconciler, operation: TalosOperation, view: View, what: string, fault: Fault): Promise<Next> => {
+  const next = backOff(engine, operation, what, fault)
+  if (!engine.isLeading()) return next
+  const { target } = view
+  const { pollMs, idleMs } = engine.timing
+  const now = engine.clock.now()
+  const waitMs = Math.max(fault.retryAfterMs ?? 0, Math.min(Math.max((now - ledger.ms(target.stepStartedAt)) / 2, pollMs / 2), idleMs))
+  const written = await write(engine, operation, ledger.unanswered(operation.status, target.name, fault.message, now + waitMs))
+  return written.ok ? AGAIN : again(engine, operation, 'writing the outcome', written.fault)
 }
 
 /** Why a disruptive act must not be done: leadership or the lock is gone, read now and not from a cache. */
@@ -390,7 +402,7 @@ const givenBack = async (engine: Reconciler, operation: TalosOperation, kind: Ki
   const lock = await readLock(home, cluster.namespace, cluster.name)
   if (!lock.ok || !lock.value || !isHeldBy(lock.value, operation)) return undefined
   const machines = await home.machines(cluster)
-  if (!machines.ok) return again(engine, operation, 'listing the machines', machines.fault)
+  if (!machines.ok) return unread(engine, operation.metadata, machines.fault)
   const world = { lock: lock.value, now: clock.now(), machines: machines.value }
   const deeds = kind && isFinished(operation.status.phase) ? deedsAfter(kind, operation, world) : undefined
   return after(engine, operation, 'releasing the cluster lock', await releaseLock(home, clock, lock.value, deeds))
@@ -446,9 +458,13 @@ const tell = (engine: Reconciler, operation: TalosOperation, told: Told): Promis
 const after = (engine: Reconciler, operation: TalosOperation, what: string, result: Result<unknown>): Next =>
   result.ok ? AGAIN : again(engine, operation, what, result.fault)
 
-/** A conflict is no trouble: look again. Anything else is backed off from. */
+/** A write of ours met another's, or what it was to change is gone: look again. Anything else is backed off from. */
 const again = (engine: Reconciler, operation: TalosOperation, what: string, fault: Fault): Next => {
   if (fault.kind === 'conflict' || fault.kind === 'alreadyExists' || fault.kind === 'notFound') return AFRESH
+  return backOff(engine, operation, what, fault)
+}
+
+const backOff = (engine: Reconciler, operation: TalosOperation, what: string, fault: Fault): Next => {
   const write = isTransient(fault) ? engine.log.info : engine.log.warn
   write(`${what} did not work; trying again`, { ...about(operation), fault: fault.message })
   return fault.retryAfterMs === undefined ? BACK_OFF : { failed: true, againMs: fault.retryAfterMs }
