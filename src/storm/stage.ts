@@ -35,6 +35,8 @@ export type Stage = {
   readonly replicaOf: (client: string) => Replica | undefined
   /** The next calls that match get this verdict; the answer ends it. */
   readonly disturb: (verdict: (call: PortCall) => Verdict | undefined) => () => void
+  /** Whether calls may get another verdict than their own now. */
+  readonly isDisturbed: () => boolean
   readonly operations: () => readonly TalosOperation[]
   readonly ask: (
     name: string,
@@ -49,6 +51,7 @@ export const createStage = (plan: Plan, story: Story, weather: Weather): Stage =
   const begin = schedule.now()
   const notes: { at: number; text: string }[] = []
   const touched = new Map<string, number>()
+  const disturbances = new Set<() => void>()
   const replicas: Replica[] = []
   let isByHand = false
 
@@ -105,7 +108,15 @@ export const createStage = (plan: Plan, story: Story, weather: Weather): Stage =
       })
     },
     replicaOf: client => replicas.find(r => r.process.ports.client.name === client),
-    disturb: verdict => world.calls.intercept(verdict),
+    disturb: verdict => {
+      const stop = world.calls.intercept(verdict)
+      disturbances.add(stop)
+      return () => {
+        disturbances.delete(stop)
+        stop()
+      }
+    },
+    isDisturbed: () => disturbances.size > 0,
     operations,
     ask: (name, { paused, cancelled, retry }) => {
       if (!story.operation(name)) return

@@ -31,6 +31,7 @@ import { waitsForNoEvent } from './looks.ts'
 import { pathIsLegal, snapshotIsTold } from './path.ts'
 import { resetAsRecorded } from './reset.ts'
 import { cordonsReturn, drainedFirst, evictedNotDeleted, foreignCordons } from './nodes.ts'
+import { allAreAsked, stoppedGivesBack } from './stopping.ts'
 import {
   closedWhenBack,
   doneIsDone,
@@ -94,6 +95,8 @@ export const checkers: readonly Checker[] = [
   pathIsLegal,
   snapshotIsTold,
   waitsForNoEvent,
+  allAreAsked,
+  stoppedGivesBack,
   toldAsItIs,
   plansOnlyRead,
   fairWeatherEnd,

@@ -1,11 +1,9 @@
 import { isFinished } from '../../api/phases.ts'
 import { isStopped, openTargets } from '../../core/ledger.ts'
-import { RESOURCE } from '../../world/objects.ts'
 import type { Checker } from '../checker.ts'
-import { LEADER_LEASE, NAMESPACE } from '../story.ts'
+import { onSignOfLife } from '../leading.ts'
+import { NAMESPACE } from '../story.ts'
 
-/** Whoever does not renew its leadership for so long has lost it, or was stopped. */
-const STEADY_MS = 10_000
 /** The longest pause after failures, and a pass in which every call takes its whole deadline. */
 const LONGEST_MS = 180_000
 
@@ -18,22 +16,17 @@ export const waitsForNoEvent: Checker = {
     const isListed = !scene.stage.plan.strikes.some(s => s.family === 'stale' || s.what === 'home.operation')
     const readAt = new Map<string, number>()
     let lastRead = ''
-    let leads = { client: '', since: 0, until: 0 }
     scene.onCall(({ client, port, name, target }) => {
       if (port !== 'home' || client !== scene.leader()) return
       // A pass reads the operation and then its cluster; whoever only asks whether a holder is still there does not.
       if (name === 'operation') lastRead = target
       if (isListed ? name === 'clusters' && target === NAMESPACE : name === 'operation') readAt.set(lastRead, scene.now())
     })
-    scene.world.store.watch(RESOURCE.leases, undefined, ({ object: lease }) => {
-      if (lease.metadata.name !== LEADER_LEASE) return
+    onSignOfLife(scene, (_, leadsSince) => {
       const now = scene.now()
-      const { holderIdentity: client = '' } = lease['spec'] as { holderIdentity?: string }
-      const isSteady = leads.client === client && now - leads.until < STEADY_MS
-      leads = { client, since: isSteady ? leads.since : now, until: now }
       for (const { metadata, status } of scene.stage.operations()) {
         if (openTargets(status).length === 0 || isStopped(status) || isFinished(status.phase)) continue
-        const since = Math.max(readAt.get(`${NAMESPACE}/${metadata.name}`) ?? 0, leads.since)
+        const since = Math.max(readAt.get(`${NAMESPACE}/${metadata.name}`) ?? 0, leadsSince)
         if (now - since > LONGEST_MS) object(`${metadata.name} is in the middle of something, and was not looked at for ${now - since} ms`)
       }
     })

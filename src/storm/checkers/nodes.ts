@@ -170,7 +170,7 @@ const GOES = new Set(['leave', 'reset', 'reboot', 'upgrade', 'shutdown'])
  * Nothing may move to a machine that may go away at any moment, although it is there: it has left etcd, or was asked to wipe itself or to boot, and no
  * answer says for certain that it will not. Its cordon stays, and the operation, which has stopped, says so.
  */
-const staysCordoned = (scene: Scene, machine: Machine, uid: string): boolean => {
+export const staysCordoned = (scene: Scene, machine: Machine, uid: string): boolean => {
   const operation = scene.stage.operations().find(o => o.metadata.uid === uid)
   const target = operation && scene.targetOf(operation, machine)
   // What did not work is tried again later, by a clock that was wrong in up to an hour.
