@@ -140,6 +140,28 @@ describe('leader election', () => {
     expect((world.calls.counts().get('home.lease') ?? 0) - before).toBeLessThanOrEqual(45)
   })
 
+  it('has one leader at any time although a look at the Lease took long, and its leader is cut off right after', async () => {
+    const { world, candidate, pass, seconds } = bench()
+    const a = candidate('a')
+    await pass(5000)
+    let b: ReturnType<typeof candidate> | undefined
+    let [both, isHeld, isCut] = [0, false, false]
+    world.calls.intercept(call => {
+      if (a.isLeading() && b?.isLeading()) both++
+      if (call.client === 'a' && isCut) return { do: 'fail', when: 'before', fault: { kind: 'unreachable', message: 'cut off' } }
+      if (call.client !== 'b' || call.name !== 'lease' || isHeld) return undefined
+      isHeld = true
+      // The server reads it at the end of that time.
+      world.schedule.after(13_000, () => (isCut = true))
+      return { do: 'delay', ms: 13_000 }
+    })
+    b = candidate('b')
+    while (!b.isLeading() && seconds() < 90) await pass(500)
+    await pass(10_000)
+    expect(b.isLeading()).toBe(true)
+    expect(both).toBe(0)
+  })
+
   it.each(['a', 'b'])('has one leader at any time although the Lease is deleted by hand, and %s is slow to learn of it', async slow => {
     const { world, candidate, pass } = bench()
     const all = ['a', 'b'].map(candidate)

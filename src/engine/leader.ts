@@ -70,7 +70,8 @@ export const createLeader = ({ home, clock, random, key, identity, started, ende
     // Deleted by hand: whom we saw lead does not know of it yet.
     if (!lease && seen && asked - seen.at < LEADER_LEASE_MS) return lost()
     if (lease && lease.holder !== '' && lease.holder !== identity) {
-      if (seen?.version !== lease.resourceVersion) seen = { version: lease.resourceVersion, at: asked }
+      // It was like this at some moment until now, so it counts from now on: from when it was asked for, it would pass before its leader has to stop.
+      if (seen?.version !== lease.resourceVersion) seen = { version: lease.resourceVersion, at: clock.monotonic() }
       if (asked - seen.at < lease.durationSeconds * 1000) {
         attend()
         return lost()

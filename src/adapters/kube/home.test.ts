@@ -90,6 +90,32 @@ it('is stale for as long as no watch tells anything and no list is answered, whi
   })
 })
 
+it('a request for a Lease that hangs is given up in half the time that a leader has, and the next one has a connection of its own', async () => {
+  let isStuck = true
+  const server = await startScripted((_, response) => {
+    const metadata = { name: 'ichor-controller', namespace: 'ichor', uid: 'u', resourceVersion: '1' }
+    if (!isStuck) json(response, { metadata, spec: { holderIdentity: 'a' } })
+  })
+  const clock = fakeClock()
+  const transport = openTransport({ config: server.config(), clock, userAgent: 'test' })
+  const home = openHome({ client: kubeClient(transport), clock, random: () => 0.5 })
+  closing.push(server.stop, transport.close, home.close)
+  const key = { namespace: 'ichor', name: 'ichor-controller' }
+  const write = { holder: 'a', durationSeconds: 15, acquireTime: '', renewTime: '', transitions: 0, annotations: {} }
+  const seen = { ...key, ...write, uid: 'u', resourceVersion: '1', labels: {} }
+  for (const ask of [() => home.lease(key), () => home.createLease(key, write), () => home.replaceLease(seen, write)]) {
+    isStuck = true
+    const before = server.asked.length
+    const asked = ask()
+    await vi.waitFor(() => expect(server.asked.length).toBe(before + 1))
+    clock.advance(5_000)
+    expect(await asked).toMatchObject({ ok: false, fault: { kind: 'unreachable' } })
+    isStuck = false
+    const next = await home.lease(key)
+    expect(next).toMatchObject({ ok: true, value: { holder: 'a' } })
+  }
+})
+
 describe('an Event', () => {
   const event = {
     regarding: { kind: 'TalosOperation', namespace: 'ichor', name: 'up', uid: 'u' },

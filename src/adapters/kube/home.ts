@@ -9,7 +9,7 @@ import { done, failed } from '../../ports/fault.ts'
 import type { Home, Key, Lease, Texts, TextSource, Watched } from '../../ports/home.ts'
 import type { ApiResult } from './classify.ts'
 import { apiFault } from './classify.ts'
-import type { KubeClient, KubeObject } from './client.ts'
+import type { CallOptions, KubeClient, KubeObject } from './client.ts'
 import { eventRecorder } from './events.ts'
 import type { Json } from './json.ts'
 import { mergePatchOf, record, text } from './json.ts'
@@ -40,6 +40,9 @@ export type OpenHome = Home & {
   /** Ends all watches. */
   readonly close: () => void
 }
+
+/** Half the time in which a leader has to renew its own, as client-go has it: one request that hangs must not cost it its leadership. */
+const LEASE: CallOptions = { deadlineMs: 5_000 }
 
 /** Leases that Ichor made. Without it a watch would bring the heartbeat of every kubelet. */
 const MANAGED_BY = { name: 'app.kubernetes.io/managed-by', value: 'ichor' } as const
@@ -102,8 +105,8 @@ export const openHome = (options: HomeOptions): OpenHome => {
     return cache
   }
 
-  const read = async <T>(resource: Resource, key: Key, parse: (object: KubeObject) => T): Promise<Result<T>> =>
-    parsed(await client.get(resource, key), parse)
+  const read = async <T>(resource: Resource, key: Key, parse: (object: KubeObject) => T, options?: CallOptions): Promise<Result<T>> =>
+    parsed(await client.get(resource, key, options), parse)
 
   /** From the cache while its watch is open; else from the server, so that nobody works for long on what was. */
   const cached = async <W extends 'TalosOperation' | 'TalosCluster' | 'TalosMachine'>(
@@ -143,9 +146,10 @@ export const openHome = (options: HomeOptions): OpenHome => {
     { namespace, name, resourceVersion }: Key & { readonly resourceVersion: string },
     patch: Json,
     parse: (object: KubeObject) => T,
+    options?: CallOptions,
   ): Promise<Result<T>> =>
     parsed(
-      await client.patch(resource, { namespace, name }, { ...patch, metadata: { ...record(patch['metadata']), resourceVersion } }),
+      await client.patch(resource, { namespace, name }, { ...patch, metadata: { ...record(patch['metadata']), resourceVersion } }, options),
       parse,
     )
 
@@ -153,7 +157,7 @@ export const openHome = (options: HomeOptions): OpenHome => {
     operation: key => read(RESOURCE.talosOperation, key, operationOf),
     cluster: key => read(RESOURCE.talosCluster, key, clusterOf),
     machine: key => read(RESOURCE.talosMachine, key, machineOf),
-    lease: key => read(RESOURCE.lease, key, leaseOf),
+    lease: key => read(RESOURCE.lease, key, leaseOf, LEASE),
     secret: key => read(RESOURCE.secret, key, secretDataOf),
     texts: async (kind, key) => {
       const got = await client.get(kind === 'Secret' ? RESOURCE.secret : RESOURCE.configMap, key)
@@ -201,7 +205,7 @@ export const openHome = (options: HomeOptions): OpenHome => {
         metadata: { namespace, name, labels, annotations: write.annotations },
         spec: withoutNulls(leaseSpecOf(write)),
       }
-      return parsed(await client.create(RESOURCE.lease, { namespace }, body), leaseOf)
+      return parsed(await client.create(RESOURCE.lease, { namespace }, body, LEASE), leaseOf)
     },
     replaceLease: (lease, write) => {
       // Only what is ours is replaced: labels and owners that others set stay.
@@ -211,6 +215,7 @@ export const openHome = (options: HomeOptions): OpenHome => {
         lease,
         { metadata: { labels, annotations: mergePatchOf(lease.annotations, write.annotations) }, spec: leaseSpecOf(write) },
         leaseOf,
+        LEASE,
       )
     },
 
