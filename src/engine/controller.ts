@@ -68,7 +68,6 @@ const WAKE_MS = 1_000
 export const startController = (options: ControllerOptions): Controller => {
   const { connections, clock, random, kinds, log, identity, leaderLease, self, pace = 1, passed = () => {} } = options
   let term: Term | undefined
-  let stopping: Promise<void> = Promise.resolve()
   let isStopped = false
 
   const start = (): void => {
@@ -81,7 +80,7 @@ export const startController = (options: ControllerOptions): Controller => {
   const end = (): void => {
     if (!term) return
     log.info('no longer leading', { identity })
-    stopping = Promise.all([stopping, term.end()]).then(() => {})
+    term.end()
     term = undefined
   }
 
@@ -182,14 +181,18 @@ export const startController = (options: ControllerOptions): Controller => {
     }
 
     const unwatch = home.watch(['TalosOperation', 'TalosCluster', 'Lease'], changed)
+    const finish = (): Promise<void> => {
+      unwatch()
+      watches.stop()
+      return queue.stop()
+    }
     return {
       queue,
+      finish,
       end: () => {
         isOver = true
-        unwatch()
         longActs.cancelAll()
-        watches.stop()
-        return queue.stop()
+        void finish()
       },
     }
   }
@@ -199,14 +202,21 @@ export const startController = (options: ControllerOptions): Controller => {
     queue: () => ({ depth: term?.queue.depth() ?? 0, oldestMs: term?.queue.oldestMs() ?? 0 }),
     stop: async () => {
       isStopped = true
+      // The passes that run may act to their end, as long as that is short: an intention without its act would keep the next leader waiting for its effect.
+      if (term) await withinMs(term.finish(), LAST_PASS_MS)
       end()
-      await withinMs(stopping, LAST_PASS_MS)
       await leader.stop()
     },
   }
 }
 
 /** One term of leadership. */
-type Term = { readonly queue: Queue; readonly end: () => Promise<void> }
+type Term = {
+  readonly queue: Queue
+  /** Begins no pass any more; resolves when those that run have ended. */
+  readonly finish: () => Promise<void>
+  /** Whatever still runs may not act from now on. */
+  readonly end: () => void
+}
 
 const name = (what: Sort, key: Key): string => `${what}/${key.namespace}/${key.name}`

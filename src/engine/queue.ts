@@ -51,6 +51,7 @@ export const createQueue = ({ clock, random, concurrency, work, crashed }: Optio
   /** How many passes of a key have followed each other without any time in between. */
   const turns = new Map<string, number>()
   let stopped = false
+  let idle: Promise<void> | undefined
   let allIdle: (() => void) | undefined
 
   const add = (key: string): void => {
@@ -136,7 +137,8 @@ export const createQueue = ({ clock, random, concurrency, work, crashed }: Optio
       stopped = true
       for (const { cancel } of later.values()) cancel()
       later.clear()
-      return busy.size === 0 ? Promise.resolve() : new Promise(resolve => (allIdle = resolve))
+      idle ??= busy.size === 0 ? Promise.resolve() : new Promise(resolve => (allIdle = resolve))
+      return idle
     },
   }
 }

@@ -56,6 +56,18 @@ describe('SIGTERM', () => {
     expect(story.world.journal.of('installed').map(e => e.machine)).toEqual(['cp-1', 'wk-1'])
   })
 
+  it('lets the pass act that has just written its intention: the next leader would wait for an effect that never comes', async () => {
+    const story = await restartStory({ unled: true })
+    const isIntended = (call: PortCall): boolean => call.name === 'lease' && story.open('a').some(t => t.step === 'reboot' && t.actedAt)
+    const { tookMs, late } = await stoppedAt(story, isIntended)
+    expect(tookMs).toBeLessThanOrEqual(HANDOVER_MS)
+    const [reboot] = story.world.journal.of('reboot-requested')
+    expect(story.world.schedule.now() - (reboot?.at ?? 0)).toBeLessThanOrEqual(HANDOVER_MS)
+    await story.untilDone('a')
+    expect(late).toEqual([])
+    expect(story.world.journal.of('reboot-requested').map(e => e.machine)).toEqual(['cp-1', 'wk-1'])
+  })
+
   it('does not wait for a pass that hangs on a machine that never answers', async () => {
     const story = await restartStory({ unled: true })
     const { tookMs, late } = await stoppedAt(story, call => call.name === 'reboot', true)
