@@ -1,8 +1,8 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import type { MachineFacts } from '../ports/talos.ts'
-import { chooseInstallImage, type InstallImageRequest } from './install-image.ts'
-import { EMPTY_SCHEMATIC, parseImage, readInstaller, sameSchematic } from './talos-image.ts'
+import { carriesSchematic, chooseInstallImage, type InstallImageRequest } from './install-image.ts'
+import { EMPTY_SCHEMATIC, parseImage, readInstaller } from './talos-image.ts'
 
 const S1 = '1'.repeat(64)
 const S2 = '2'.repeat(64)
@@ -204,6 +204,25 @@ describe('the image that a TalosMachine names', () => {
     ))
 })
 
+describe('the schematic that the image brings', () => {
+  const own = 'harbor.local/talos/installer-s1'
+  it.each<[string, Partial<InstallImageRequest> & { machine: MachineFacts }, string | undefined]>([
+    ['is the one that runs', { machine: extended }, S1],
+    ['is the one of its name', { machine: extended, machineImage: `mirror.local/metal-installer/${S2}` }, S2],
+    ['is none in the bare installer', { machine: bare, image: 'mirror.local/siderolabs/installer:v1.13.9' }, ''],
+    ['is told by nobody', { machine: bare, image: `${own}:v1.13.9` }, undefined],
+    ['is told by nobody, where it is written on the machine', { machine: extended, machineImage: own }, undefined],
+    ['is told by who asks for it', { machine: extended, machineImage: own, schematic: S2 }, S2],
+  ])('%s', (_, request, expected) => expect(chooseInstallImage({ version: 'v1.13.9', ...request })).toMatchObject({ schematic: expected }))
+
+  it('is looked at where it is told, and nowhere else', () => {
+    const choice = { ok: true, image: own } as const
+    expect(carriesSchematic({ ...choice, schematic: undefined }, S1)).toBe(true)
+    expect(carriesSchematic({ ...choice, schematic: '' }, EMPTY_SCHEMATIC)).toBe(true)
+    expect(carriesSchematic({ ...choice, schematic: S2 }, S1)).toBe(false)
+  })
+})
+
 describe('whatever is asked', () => {
   it('a machine with extensions keeps its schematic unless another was named', () => {
     const image = fc.option(
@@ -223,7 +242,7 @@ describe('whatever is asked', () => {
         if (!choice.ok) return
         const parsed = parseImage(choice.image)
         expect(parsed.ok && readInstaller(parsed.image)).toMatchObject({ form: 'factory', schematic: S1, secureBoot: facts.secureBoot })
-        expect(sameSchematic(facts.schematic, choice.schematic)).toBe(true)
+        expect(carriesSchematic(choice, facts.schematic)).toBe(true)
       }),
     )
   })

@@ -1,6 +1,15 @@
 import type { MachineFacts } from '../ports/talos.ts'
 import type { ImageReference, InstallerImage } from './talos-image.ts'
-import { classicImage, EMPTY_SCHEMATIC, factoryImage, isSchematicId, parseImage, PUBLIC_FACTORY, readInstaller } from './talos-image.ts'
+import {
+  classicImage,
+  EMPTY_SCHEMATIC,
+  factoryImage,
+  isSchematicId,
+  parseImage,
+  PUBLIC_FACTORY,
+  readInstaller,
+  sameSchematic,
+} from './talos-image.ts'
 import { finalOf, parseVersion } from './versions.ts'
 
 export type InstallImageRequest = {
@@ -23,10 +32,11 @@ export type InstallImageChoice =
   | {
       readonly ok: true
       readonly image: string
-      /** What the machine will report afterwards; empty where the image was made by no factory. Compare with `sameSchematic`. */
-      readonly schematic: string
-      /** Empty where the image was made by no factory. */
-      readonly factory: string
+      /**
+       * What the machine will report afterwards; empty where the image was made by no factory, undefined where neither its name nor anybody else tells.
+       * Compare with `carriesSchematic`.
+       */
+      readonly schematic: string | undefined
     }
   | { readonly ok: false; readonly rule: InstallImageRule; readonly message: string }
 
@@ -41,6 +51,10 @@ export const chooseInstallImage = (request: InstallImageRequest): InstallImageCh
   if (request.machineImage !== undefined && request.machineImage !== '') return machineImage(request, request.machineImage)
   return builtImage(request)
 }
+
+/** Whether a machine that runs this schematic has what the image would bring, as far as that can be told. */
+export const carriesSchematic = (choice: Extract<InstallImageChoice, { readonly ok: true }>, running: string): boolean =>
+  choice.schematic === undefined || sameSchematic(choice.schematic, running)
 
 const builtImage = (request: InstallImageRequest): InstallImageChoice => {
   const { machine, version } = request
@@ -62,7 +76,7 @@ const builtImage = (request: InstallImageRequest): InstallImageChoice => {
   const bare = schematic === EMPTY_SCHEMATIC && !machine.secureBoot
   if (known === '' && bare) {
     // The empty schematic is the same in every factory, and the same as no schematic. The bare installer's image is no longer published from 1.14 on; Talos itself then installs from the public factory.
-    if (classicIsPublished(version)) return { ok: true, image: classicImage(version), schematic: '', factory: '' }
+    if (classicIsPublished(version)) return { ok: true, image: classicImage(version), schematic: '' }
     return platformOf(machine, platform => fromFactory(PUBLIC_FACTORY, platform, machine, schematic, version))
   }
   if (known === '') {
@@ -83,7 +97,7 @@ const fromFactory = (factory: string, platform: string, machine: MachineFacts, s
       'ImageInvalid',
       `The image for ${nameOf(machine)} cannot be built: ${parsed.problem} spec.imageFactory of the TalosCluster has to be a host, like ${PUBLIC_FACTORY}.`,
     )
-  return { ok: true, image, schematic, factory }
+  return { ok: true, image, schematic }
 }
 
 const platformOf = (machine: MachineFacts, then: (platform: string) => InstallImageChoice): InstallImageChoice =>
@@ -116,8 +130,7 @@ const namedImage = (request: InstallImageRequest, text: string, what: string, st
     wrongSchematic(request, installer, what, standing) ?? {
       ok: true,
       image: text,
-      schematic: installer.form === 'factory' ? installer.schematic : installer.form === 'custom' ? (request.schematic ?? '') : '',
-      factory: installer.form === 'factory' ? installer.factory : '',
+      schematic: installer.form === 'factory' ? installer.schematic : installer.form === 'custom' ? request.schematic : '',
     }
   )
 }

@@ -3,7 +3,7 @@ import { COMING, FURNISHED } from './furnished.ts'
 import { type Source, drawSource } from './patch-sources.ts'
 import { MANNERED_PATCHES, WRONG_PATCHES } from './patches.ts'
 import type { Draft, Shape } from './plan.ts'
-import { OTHER_SCHEMATIC, SCHEMATIC, UNKNOWN_SCHEMATIC } from './setting.ts'
+import { MIRROR, OTHER_MIRROR, OTHER_SCHEMATIC, SCHEMATIC, UNKNOWN_SCHEMATIC } from './setting.ts'
 import { SHARED_PATCHES, versionPatches } from './version-patches.ts'
 
 type Spec = Draft['spec']
@@ -65,7 +65,8 @@ const strangeImage = (random: Random, to: string): string =>
     `ghcr.io/siderolabs/installer:${to}`,
     'ghcr.io/siderolabs/installer:latest',
     'ghcr.io/siderolabs/installer:v1.12.9',
-    `registry.example.com/own/installer:${to}`,
+    `${MIRROR}:${to}`,
+    `${OTHER_MIRROR}:${to}`,
     `factory.talos.dev/metal-installer/${SCHEMATIC}:${to}`,
     `factory.talos.dev/metal-installer/${OTHER_SCHEMATIC}:${to}`,
     `factory.talos.dev/metal-installer-secureboot/${SCHEMATIC}:${to}`,

@@ -52,6 +52,9 @@ export type Setting = {
 /** What the machines run where they have extensions, and what they may be brought to. */
 export const SCHEMATIC = 'a'.repeat(64)
 export const OTHER_SCHEMATIC = 'b'.repeat(64)
+/** Repositories of a mirror, whose names do not tell what is in them: that of the machines, and one with more in it. */
+export const MIRROR = 'registry.example.com/installer'
+export const OTHER_MIRROR = 'registry.example.com/own/installer'
 /** No factory knows it. */
 export const UNKNOWN_SCHEMATIC = 'c'.repeat(64)
 
@@ -126,7 +129,8 @@ export const drawSetting = (random: Random, shape: Omit<Shape, 'setting'>, to: s
             machine: random.between(0, machines - 1),
             image: random.pick([
               `factory.talos.dev/metal-installer/${OTHER_SCHEMATIC}`,
-              'registry.example.com/installer',
+              MIRROR,
+              OTHER_MIRROR,
               'ghcr.io/siderolabs/installer:v1.13.9',
             ]),
           },
@@ -179,9 +183,11 @@ export const worldOf = (setting: Setting, { controlPlanes, talos }: Pick<Shape, 
 
 /** What is written once the machines are known. */
 export const setUp = ({ world }: Story, setting: Setting): void => {
-  const { marks = [], gates, image, bloated, twoBudgets, service, oddities } = setting
+  const { extensions, marks = [], gates, image, bloated, twoBudgets, service, oddities } = setting
   const { store, registry } = world
   registry.addSchematic(OTHER_SCHEMATIC, ['iscsi-tools', 'util-linux-tools'])
+  registry.addRepository(MIRROR, extensions ? SCHEMATIC : '')
+  registry.addRepository(OTHER_MIRROR, OTHER_SCHEMATIC)
   if (gates) setUpStorage(world)
   if (oddities) setUpOddities(world, oddities)
   const objectOf = (index: number) => {

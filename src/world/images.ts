@@ -32,6 +32,8 @@ export type Registry = {
   readonly addRelease: (version: string) => void
   /** Makes a schematic known to every factory of the world. */
   readonly addSchematic: (id: string, extensions: readonly string[]) => void
+  /** A mirror has every release with this schematic in a repository whose name does not tell; empty: without any. */
+  readonly addRepository: (repository: string, schematic: string) => void
 }
 
 const FACTORY = /^(.+)\/(?:[a-z0-9-]+-)?installer(-secureboot)?\/([0-9a-f]{64}):([^:@/]+)$/
@@ -55,6 +57,7 @@ export const withoutDigest = (image: string): string => image.replace(/@sha256:[
 export const createRegistry = (options: { readonly factories: readonly string[] }): Registry => {
   const releases = new Set(RELEASE_NAMES)
   const schematics = new Map<string, readonly string[]>([[EMPTY_SCHEMATIC, []]])
+  const repositories = new Map<string, string>()
   const removed = new Set<string>()
 
   const find = (image: string): Installer | undefined => {
@@ -66,6 +69,10 @@ export const createRegistry = (options: { readonly factories: readonly string[] 
       if (!options.factories.includes(host) || !schematics.has(schematic) || !releases.has(version)) return undefined
       return { version, schematic, factory: host, secureBoot: secure !== undefined }
     }
+    const [, repository = '', tag = ''] = /^(.+):([^:@/]+)$/.exec(name) ?? []
+    const mirrored = repositories.get(repository)
+    if (mirrored !== undefined && releases.has(tag))
+      return { version: tag, schematic: mirrored, factory: mirrored === '' ? '' : (options.factories[0] ?? ''), secureBoot: false }
     const version = OFFICIAL.exec(name)?.[1]
     if (!version || !releases.has(version) || /^v1\.(1[4-9]|[2-9]\d)\./.test(version)) return undefined
     return { version, schematic: '', factory: '', secureBoot: false }
@@ -82,5 +89,6 @@ export const createRegistry = (options: { readonly factories: readonly string[] 
     restore: image => void removed.delete(image),
     addRelease: version => void releases.add(version),
     addSchematic: (id, extensions) => void schematics.set(id, extensions),
+    addRepository: (repository, schematic) => void repositories.set(repository, schematic),
   }
 }

@@ -1,4 +1,6 @@
 import { describe, expect, it } from 'vitest'
+import { NAMESPACE } from '../../src/storm/story.ts'
+import { ICHOR } from '../../src/world/ports/home.ts'
 import { EMPTY_SCHEMATIC } from '../../src/core/talos-image.ts'
 import { runningSlot } from '../../src/world/slots.ts'
 import { installedFrom, play, playWithDeaths, type Run } from './play.ts'
@@ -59,6 +61,43 @@ describe('a factory that is no plain host name [B017 siderolabs/talos#13989]', (
         ? []
         : ['spec.imageFactory of the TalosCluster is "http://192.0.2.5:8080/"; in references of images it is written 192.0.2.5:8080.'],
     )
+  })
+})
+
+describe('an image of the mirror whose name tells no schematic', () => {
+  const repository = 'harbor.example/talos/installer-s1'
+  const cluster = { schematic: S1, extensions: ['iscsi-tools'] }
+  const target = 'v1.13.9'
+  const image = `${repository}:${target}`
+  /** The mirror has it, with this schematic in it, and each TalosMachine names it. */
+  const mirrored =
+    (schematic: string) =>
+    ({ world: { registry, store } }: Run): void => {
+      registry.addRepository(repository, schematic)
+      for (const machine of store.list(ICHOR.machines, NAMESPACE).items)
+        store.update(ICHOR.machines, { ...machine, spec: { ...(machine.spec as object), installImage: repository } })
+    }
+
+  it('named on the machines is installed as it is, once each, and a second operation has nothing to do', async () => {
+    const { run, end } = await playWithDeaths({
+      cluster,
+      spec: { talos: { version: target } },
+      arrange: mirrored(S1),
+    })
+    expect(end).toMatchObject({ phase: 'Completed', reason: undefined })
+    expect(images(run)).toEqual([image])
+    expect(run.world.machines.map(m => run.world.journal.of('reboot-requested', m.name).length)).toEqual(Array(5).fill(1))
+
+    run.create({ name: 'again', spec: { kind: 'talos', talos: { version: target } } })
+    await run.until('the second has ended', () => run.operation('again')?.status.phase === 'Completed')
+    expect(run.operation('again')?.status.preflight?.notes).toContain(`All 5 machines already run ${target}; there is nothing to do.`)
+    expect(run.operation('again')?.status.progress).toMatchObject({ done: 0, skipped: 5 })
+  })
+
+  it('has to carry the schematic that is asked for by name', async () => {
+    const { run, end } = await play({ cluster, spec: { talos: { version: target, schematic: S2 } }, arrange: mirrored(S1) })
+    expect(end).toMatchObject({ phase: 'Paused', reason: 'SchematicMismatch' })
+    expect(run.status().message).toContain(`wanted the schematic ${S2}`)
   })
 })
 

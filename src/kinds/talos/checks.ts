@@ -5,8 +5,9 @@ import { compatibilityTable, talosKernel, talosMinor, talosRelease } from '../..
 import { told } from '../../core/compatibility/told.ts'
 import { talosStep, verdict } from '../../core/compatibility/verdict.ts'
 import { wayOut } from '../../core/compatibility/way-out.ts'
+import { carriesSchematic } from '../../core/install-image.ts'
 import type { Checked, Refusal } from '../../core/kind.ts'
-import { factoryHost, sameSchematic } from '../../core/talos-image.ts'
+import { factoryHost } from '../../core/talos-image.ts'
 import { etcdViews } from '../../core/machine-steps/etcd.ts'
 import { controlPlanesOf, isOnlySchedulable, isSelected } from '../../core/machine-steps/target.ts'
 import { bootsPending } from '../../core/pending-configuration.ts'
@@ -285,5 +286,5 @@ const combinationsOf = (operation: TalosOperation, world: World, nodes: readonly
 
 const changesSchematic = (operation: TalosOperation, world: World, k: Known): boolean => {
   const choice = chooseImage(operation, world, k.machine, k.facts)
-  return choice.ok && !sameSchematic(choice.schematic, k.facts.schematic)
+  return choice.ok && !carriesSchematic(choice, k.facts.schematic)
 }

@@ -2,6 +2,7 @@ import { describe, expect, it } from 'vitest'
 import { ANNOTATION, LABEL } from '../../api/names.ts'
 import type { Target } from '../../api/talos-operation.ts'
 import type { TalosMachine } from '../../api/talos-machine.ts'
+import { EMPTY_SCHEMATIC } from '../../core/talos-image.ts'
 import { rollout } from './rollout.ts'
 import { away, facts, given, node, ok, renewed, type Given, type Name } from './test-view.ts'
 
@@ -118,6 +119,7 @@ describe('open', () => {
     const { image, schematic, way, drain, node: name } = opening.open.goal
     return [image, schematic?.slice(0, 3), way, drain, name].filter(Boolean).join(' ')
   }
+  const imaged = (m: TalosMachine): TalosMachine => ({ ...m, spec: { ...m.spec, installImage: 'harbor.local/talos/installer-s1' } })
   const version = (v: string, more: object = {}): Given => ({ spec: { talos: { version: v, ...more } } })
   it.each([
     ['as usual', {}, 'ghcr.io/siderolabs/installer:v1.13.9 lifecycle wait wk-1'],
@@ -136,6 +138,29 @@ describe('open', () => {
       'another schematic',
       { ...version('v1.13.5', { schematic: S2 }), machine: ok(facts('wk-1', { schematic: S1, factory: 'factory.talos.dev' })) },
       `factory.talos.dev/metal-installer/${S2}:v1.13.5 bbb lifecycle wait wk-1`,
+    ],
+    [
+      'by an image that is written on the machine and tells no schematic',
+      { machines: imaged, machine: ok(facts('wk-1', { schematic: S1, extensions: ['x'] })) },
+      'harbor.local/talos/installer-s1:v1.13.9 any lifecycle wait wk-1',
+    ],
+    [
+      'already there, as far as such an image tells',
+      { ...version('v1.13.5'), machines: imaged, machine: ok(facts('wk-1', { schematic: S1, extensions: ['x'] })) },
+      'skip: already runs v1.13.5',
+    ],
+    [
+      'already there without the schematic that such an image carries',
+      { ...version('v1.13.5', { schematic: S2 }), machines: imaged, machine: ok(facts('wk-1', { schematic: S1, extensions: ['x'] })) },
+      'harbor.local/talos/installer-s1:v1.13.5 bbb lifecycle wait wk-1',
+    ],
+    [
+      'the bare installer by name, over something else that is asked for',
+      {
+        ...version('v1.13.5', { image: 'ghcr.io/siderolabs/installer:v1.13.5', schematic: EMPTY_SCHEMATIC }),
+        machine: ok(facts('wk-1', { schematic: S1, extensions: ['x'] })),
+      },
+      'ghcr.io/siderolabs/installer:v1.13.5 lifecycle wait wk-1',
     ],
     ['already there', version('v1.13.5'), 'skip: already runs v1.13.5'],
     [

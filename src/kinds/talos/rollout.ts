@@ -1,11 +1,11 @@
 import type { TalosOperation } from '../../api/talos-operation.ts'
+import { carriesSchematic } from '../../core/install-image.ts'
 import type { Candidate, Opening, Stage } from '../../core/kind.ts'
 import { etcdLeader } from '../../core/machine-steps/etcd.ts'
 import { machineToOpen } from '../../core/machine-steps/opening.ts'
 import { heldOrNot, inOrder } from '../../core/machine-steps/order.ts'
 import { drainGoal, isSelected } from '../../core/machine-steps/target.ts'
 import { controlPlanesFirst } from '../../core/machine-steps/turn.ts'
-import { sameSchematic } from '../../core/talos-image.ts'
 import { versionOrder } from '../../core/versions.ts'
 import type { Need, View, World } from '../../core/world.ts'
 import { machineFacts } from '../../core/world.ts'
@@ -27,9 +27,7 @@ const open = (view: View): Opening => {
   const choice = chooseImage(operation, world, machine, facts)
   if (!choice.ok) return { fail: { reason: 'SchematicMismatch', message: choice.message } }
   if (facts.stage !== 'running') return { wait: `it is ${facts.stage}`, reason: 'MachineNotReady' }
-  const schematicIsTold = choice.factory !== '' || choice.schematic !== '' || !specOf(operation).image
-  if (facts.version === version && (!schematicIsTold || sameSchematic(facts.schematic, choice.schematic)))
-    return { skip: `already runs ${version}` }
+  if (facts.version === version && carriesSchematic(choice, facts.schematic)) return { skip: `already runs ${version}` }
   if (versionOrder(facts.version, version) === 1 && !operation.spec.override) {
     return {
       fail: { reason: 'VersionMismatch', message: `${facts.hostname} runs ${facts.version} by now, which is newer than ${version}.` },
@@ -39,7 +37,7 @@ const open = (view: View): Opening => {
     open: {
       goal: {
         image: choice.image,
-        schematic: schematicIsTold ? choice.schematic : 'any',
+        schematic: choice.schematic ?? 'any',
         way: isLegacyWay(facts.version, version) ? 'legacy' : 'lifecycle',
         ...drainGoal(view),
       },

@@ -7,7 +7,7 @@ import { FURNISHED } from '../furnished.ts'
 import { WRONG_PATCHES } from '../patches.ts'
 import type { Draft, Plan, Shape } from '../plan.ts'
 import type { Oddities } from '../oddities.ts'
-import type { Setting } from '../setting.ts'
+import { MIRROR, OTHER_MIRROR, OTHER_SCHEMATIC, SCHEMATIC, type Setting } from '../setting.ts'
 import { SHARED_PATCHES, versionPatches } from '../version-patches.ts'
 import { isBack, isKnown, minorSteps, supports } from './path.ts'
 
@@ -139,6 +139,13 @@ const RULES: Readonly<Record<string, Explains>> = {
   WholeCluster: ({ spec }) => spec.machineSelector !== undefined,
 }
 
+/** A mirror has another schematic in its image than the one that is asked for by name. */
+const isMisled: Explains = ({ talos: { image, schematic }, setting }) => {
+  const repository = image?.slice(0, image.lastIndexOf(':')) ?? setting.image?.image ?? ''
+  const carried = { [MIRROR]: setting.extensions ? SCHEMATIC : '', [OTHER_MIRROR]: OTHER_SCHEMATIC }[repository]
+  return schematic !== undefined && carried !== undefined && carried !== schematic
+}
+
 /** The reasons for which an operation stops that the checks let pass; and what they saw too late, as in a stale list, has the name of their rule. */
 const REASONS: Readonly<Record<string, Explains>> = {
   // Whether pods can go is seen only once they are asked to, and whether there is an image once it is pulled.
@@ -153,6 +160,8 @@ const REASONS: Readonly<Record<string, Explains>> = {
     (asked.talos.version !== undefined && !RELEASE_NAMES.includes(asked.talos.version)) ||
     // Of Kubernetes the invented registries have whatever is named like a release that exists.
     asked.kubernetes.version?.startsWith('v1.') === false,
+  // That a name tells another schematic is seen by the checks.
+  SchematicMismatch: isMisled,
   HealthGateTimeout: ({ setting }) => setting.gates?.some(isHopeless) === true,
   // Talos in a container ends when it is reset, and is what it was when it is started again.
   ResetFailed: isContainer,

@@ -1,5 +1,6 @@
 import { ADDED } from '../../../src/storm/operations.ts'
 import type { Draft } from '../../../src/storm/plan.ts'
+import { MIRROR } from '../../../src/storm/setting.ts'
 import type { Sabotage } from '../spoiling.ts'
 
 const rollout = (mode: string): Draft['spec'] => ({
@@ -45,6 +46,14 @@ export const kinds: readonly Sabotage[] = [
     replace: ``,
     caughtBy: 'done-is-observed',
     strikes: [{ family: 'installer', what: 'boots the old slot', when: { at: 1000 }, machine: 0, times: 1, forMs: 400_000 }],
+  },
+  {
+    name: 'read-a-schematic-out-of-nothing',
+    file: 'src/kinds/talos/rollout.ts',
+    find: `schematic: choice.schematic ?? 'any',`,
+    replace: `schematic: choice.schematic ?? '',`,
+    caughtBy: 'harmless-trouble-costs-time-only',
+    setting: { extensions: ['iscsi-tools'], image: { machine: 3, image: MIRROR } },
   },
   {
     name: 'call-another-address',
