@@ -7,6 +7,7 @@ import { LuaFactory } from 'wasmoon'
 import { PHASE_NAMES } from '../src/api/phases.ts'
 import { REASON_NAMES } from '../src/api/reasons.ts'
 import type { OperationStatus, TalosOperation } from '../src/api/talos-operation.ts'
+import { UNSEEN } from '../src/api/schema.ts'
 import { withConditions } from '../src/core/ledger.ts'
 import { operation } from '../src/core/samples.ts'
 
@@ -84,8 +85,8 @@ describe('an operation, to tools that know conditions', () => {
   })
 
   it('is not taken for done before the controller has looked at it first', () => {
-    // No conditions at all are Current to kstatus: so the first look has to come before anybody asks, and is the first thing that is written.
-    expect(kstatus(operation({}))).toBe('Current')
+    // No conditions at all are Current to kstatus, so a new one has answered no generation (the default of its CRD).
+    expect(kstatus(operation(UNSEEN))).toBe('InProgress')
     expect(argo(operation({})).status).toBe('Progressing')
     expect(kstatus(told({ phase: 'Pending' }))).toBe('InProgress')
   })

@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import type { ResourceDefinition } from './schema.ts'
-import { conditions, int64, nameRef, text, timestamp } from './schema.ts'
+import { answeredGeneration, conditions, int64, nameRef, text, timestamp } from './schema.ts'
 
 const spec = z
   .object({
@@ -11,7 +11,7 @@ const spec = z
 
 const status = z
   .object({
-    observedGeneration: int64().optional().meta({ description: 'The generation of spec that this status answers.' }),
+    observedGeneration: answeredGeneration(),
     takenAt: timestamp().optional().meta({ description: 'When it was taken.' }),
     size: int64().optional().meta({ description: 'Size of the stored file in bytes.' }),
     sha256: text(64).optional().meta({ description: 'SHA-256 of the stored file, hexadecimal.' }),

@@ -36,6 +36,14 @@ export const timestamp = () => z.string().max(64).meta({ format: 'date-time' })
 export const int32 = () => z.number().int().min(0).max(2_147_483_647).meta({ format: 'int32' })
 export const int64 = () => z.number().int().min(0).meta({ format: 'int64' })
 
+/** What a status says before anybody has looked: the generation of no spec, so that who waits for its answer (kstatus, Flux) does not take it for one. */
+export const UNSEEN = { observedGeneration: -1 } as const
+export const answeredGeneration = () =>
+  z.number().int().min(UNSEEN.observedGeneration).optional().meta({
+    format: 'int64',
+    description: 'The generation of spec that this status answers; -1 before the first look.',
+  })
+
 /** A reference to an object of the same namespace by name. */
 export const nameRef = (what: string) => z.object({ name: objectName().meta({ description: `Name of the ${what}.` }) })
 

@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { API_VERSION, GROUP, VERSION } from './names.ts'
 import type { CelRule, ResourceDefinition } from './schema.ts'
-import { celMatches } from './schema.ts'
+import { celMatches, UNSEEN } from './schema.ts'
 
 /** The part of `apiextensions.k8s.io/v1` JSONSchemaProps that our schemas use. */
 export type JSONSchemaProps = {
@@ -271,7 +271,7 @@ export const toCrd = (definition: ResourceDefinition): object => {
                 kind: { description: `Always ${definition.kind}.`, type: 'string' },
                 metadata: { type: 'object' },
                 spec: { description, type, ...(definition.specRules.length === 0 ? {} : { [VALIDATIONS]: definition.specRules }), ...rest },
-                status,
+                status: status.properties?.['observedGeneration'] ? { ...status, default: UNSEEN } : status,
               },
             },
           },

@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import type { Metadata, ResourceDefinition } from './schema.ts'
-import { conditions, duration, int32, int64, limit, matching, objectName, text, timestamp } from './schema.ts'
+import { answeredGeneration, conditions, duration, int32, limit, matching, objectName, text, timestamp } from './schema.ts'
 
 const secretKey = (what: string, key: string) =>
   z.object({
@@ -89,7 +89,7 @@ const range = z.object({
 
 const status = z
   .object({
-    observedGeneration: int64().optional().meta({ description: 'The generation of spec that this status answers.' }),
+    observedGeneration: answeredGeneration(),
     clusterID: text(128).optional().meta({ description: 'The id that Talos gives the cluster.' }),
     talos: range.optional().meta({ description: 'Talos versions seen.' }),
     kubernetes: range.optional().meta({ description: 'Kubelet versions seen.' }),

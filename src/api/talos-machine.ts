@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import type { Metadata, ResourceDefinition } from './schema.ts'
-import { conditions, int64, nameRef, text, timestamp } from './schema.ts'
+import { answeredGeneration, conditions, nameRef, text, timestamp } from './schema.ts'
 
 const spec = z
   .object({
@@ -15,7 +15,7 @@ const spec = z
 
 const status = z
   .object({
-    observedGeneration: int64().optional().meta({ description: 'The generation of spec that this status answers.' }),
+    observedGeneration: answeredGeneration(),
     hostname: text(253).optional().meta({ description: 'Its host name, as the machine itself spells it.' }),
     nodeName: text(253).optional().meta({ description: 'The name of its Kubernetes Node.' }),
     uuid: text(64).optional().meta({ description: 'Its SMBIOS UUID.' }),

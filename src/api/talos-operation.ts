@@ -2,7 +2,19 @@ import { z } from 'zod'
 import { PHASE_NAMES, TARGET_PHASE_NAMES } from './phases.ts'
 import { REASON_NAMES } from './reasons.ts'
 import type { CelRule, Metadata, ResourceDefinition } from './schema.ts'
-import { conditions, duration, int32, int64, intOrPercent, limit, nameRef, objectName, text, timestamp } from './schema.ts'
+import {
+  answeredGeneration,
+  conditions,
+  duration,
+  int32,
+  int64,
+  intOrPercent,
+  limit,
+  nameRef,
+  objectName,
+  text,
+  timestamp,
+} from './schema.ts'
 
 /** The fields of the envelope that some operations have no use for. The API takes them with any kind; commands offer them only where they matter. */
 export type OptionalField = 'maxUnavailable' | 'drain' | 'timeouts' | 'minReadySeconds'
@@ -224,7 +236,7 @@ export const operationStatus = z
     phase: z.enum(PHASE_NAMES).optional().meta({ description: 'Pending, Running, Paused, Completed or Cancelled.' }),
     failureReason: reason().optional().meta({ description: 'Why the operation is Paused; absent when an operator paused it.' }),
     message: text(4096).optional().meta({ description: 'One sentence: what it does, or what it waits for, since when and until when.' }),
-    observedGeneration: int64().optional().meta({ description: 'The generation of spec that this status answers.' }),
+    observedGeneration: answeredGeneration(),
     startedAt: timestamp().optional().meta({ description: 'When the first machine was opened.' }),
     completedAt: timestamp().optional().meta({ description: 'When the operation reached Completed or Cancelled.' }),
     lastRetry: timestamp().optional().meta({ description: 'When a retry was honoured last.' }),
