@@ -1,6 +1,8 @@
 import { describe, expect, it } from 'vitest'
 import { ANNOTATION } from '../../src/api/names.ts'
+import type { OperationStatus } from '../../src/api/talos-operation.ts'
 import { RESOURCE } from '../../src/world/objects.ts'
+import { ICHOR } from '../../src/world/ports/home.ts'
 import { NAME, play, playWithDeaths, type Run } from './play.ts'
 
 const spec = { talos: { version: 'v1.13.9' } }
@@ -38,6 +40,46 @@ describe('a budget that is never met [B040 siderolabs/talos#9882]', () => {
     const [first] = run.world.journal.of('pod-deleted')
     const [cordon] = run.world.journal.of('cordon', 'wk-1')
     expect((first?.at ?? 0) - (cordon?.at ?? 0)).toBeGreaterThan(119_000)
+  })
+})
+
+describe('nobody could ask for an eviction while the time of the drain went by', () => {
+  const MINUTE = 60_000
+  const spec = { talos: { version: 'v1.13.9' }, drain: { policy: 'force', timeout: '1m' } }
+  const web = { name: 'web', replicas: 2, budget: { maxUnavailable: 1 }, on: [3, 4] }
+  /** When wk-1 has entered its drain, and before it has asked for anything. */
+  const atItsDrain = (run: Run, act: () => void): void => {
+    let isDone = false
+    run.world.store.watch(ICHOR.operations, undefined, ({ object }) => {
+      const { machines = [] } = (object['status'] ?? {}) as OperationStatus
+      const target = machines.find(t => t.node === 'wk-1')
+      if (isDone || target?.step !== 'drain' || target.firstActedAt !== undefined) return
+      isDone = true
+      act()
+    })
+  }
+
+  it.each([
+    [
+      'the controller was gone',
+      (run: Run) => {
+        run.process().kill()
+        run.world.schedule.after(3 * MINUTE, run.restart)
+      },
+    ],
+    ['the API was away', (run: Run) => run.world.apiOutage(3 * MINUTE)],
+    [
+      'the machine did not answer',
+      ({ world }: Run) => {
+        world.fault('wk-1', { slowMs: 20_000 })
+        world.schedule.after(3 * MINUTE, () => world.fault('wk-1', { slowMs: 0 }))
+      },
+    ],
+  ])('%s: with the policy force, pods are evicted all the same', async (_, trouble) => {
+    const { run, end } = await play({ cluster: { workloads: [web] }, spec, arrange: run => atItsDrain(run, () => trouble(run)) })
+    expect(end.phase).toBe('Completed')
+    expect(run.world.journal.of('pod-deleted')).toEqual([])
+    expect(run.world.journal.of('evicted').length).toBeGreaterThan(0)
   })
 })
 

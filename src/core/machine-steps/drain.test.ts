@@ -97,17 +97,20 @@ describe('drained', () => {
 })
 
 /** A Kubernetes API in which every pod goes, but for those that are named. */
-const api = (denies: Readonly<Record<string, 'busy' | 'forbidden'>> = {}) => {
+const api = (
+  denies: Readonly<Record<string, 'busy' | 'forbidden'>> = {},
+  evictions: Readonly<Record<string, 'busy' | 'forbidden' | 'unreachable'>> = denies,
+) => {
   const gone: string[] = []
   const take =
-    (how: string) =>
+    (how: string, denies: Readonly<Record<string, 'busy' | 'forbidden' | 'unreachable'>>) =>
     (p: PodFacts): ReturnType<Kube['evict']> => {
       const denied = denies[p.name]
       if (denied) return Promise.resolve({ ok: false, fault: { kind: denied, message: `${denied} ${p.name}` } })
       gone.push(`${how} ${p.name}`)
       return Promise.resolve({ ok: true, value: undefined })
     }
-  return { kube: { evict: take('evicted'), deletePod: take('deleted') } as Kube, gone }
+  return { kube: { evict: take('evicted', evictions), deletePod: take('deleted', denies) } as Kube, gone }
 }
 
 describe('a round', () => {
@@ -138,10 +141,16 @@ describe('a round', () => {
     expect(gone).toEqual(expected)
   })
 
-  it('deletes, where that was asked for', async () => {
-    const { kube, gone } = api()
-    await deleteAll(kube, given({ pods: [pod('a')], budgets: [budget('keep', 0, { app: 'a' })] }))
-    expect(gone).toEqual(['deleted a'])
+  it('deletes, where that was asked for, what is not evicted', async () => {
+    const { kube, gone } = api({}, { a: 'busy', c: 'unreachable' })
+    await deleteAll(kube, given({ pods: [pod('a'), pod('b'), pod('c')] }))
+    expect(gone).toEqual(['deleted a', 'evicted b', 'deleted c'])
+  })
+
+  it('deletes nothing where it may not evict', async () => {
+    const { kube, gone } = api({}, { a: 'forbidden' })
+    expect(await deleteAll(kube, given({ pods: [pod('a')] }))).toMatchObject({ ok: false, fault: { kind: 'forbidden' } })
+    expect(gone).toEqual([])
   })
 })
 

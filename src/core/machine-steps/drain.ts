@@ -141,9 +141,15 @@ export const evictAll = async (kube: Kube, view: View): Promise<Result<void>> =>
   return denied ? { ok: false, fault: denied } : DONE
 }
 
-/** Only with the policy force, after the timeout: past every budget, with each pod's own grace period. */
+/**
+ * Only with the policy force, after the timeout: past every budget, with each pod's own grace period. But no pod for which nobody has asked: it may have
+ * come only now, or its budget may allow it by now.
+ */
 export const deleteAll = async (kube: Kube, view: View): Promise<Result<void>> => {
   for (const pod of inTurn(view)) {
+    const evicted = await kube.evict(pod)
+    if (evicted.ok) continue
+    if (evicted.fault.kind === 'forbidden') return evicted
     const deleted = await kube.deletePod(pod)
     if (!deleted.ok) return deleted
   }

@@ -6,7 +6,7 @@ import { ms } from '../ledger.ts'
 import type { View } from '../world.ts'
 import { blockedBy, deleteAll, drainDone, evictAll, nodeToDrain } from './drain.ts'
 import { etcdNeed, etcdViews } from './etcd.ts'
-import { asRecorded, both, mayNotWriteNodes, since } from './guards.ts'
+import { GATE_HOLD_MS, asRecorded, both, mayNotWriteNodes, since } from './guards.ts'
 import { addressOf, chosen, controlPlanesOf, isControlPlane, nodeOfTarget, onNode } from './target.ts'
 
 /** What is taken from a machine before it goes away: leadership, new pods, pods. `gate`: what etcd has to say to it, on control planes. */
@@ -69,7 +69,22 @@ export const cordon = (gate: (view: View) => Verdict): Step => ({
 
 const drainTimeout = (view: View): number => durationMs(view.operation.spec.drain.timeout)
 const isForced = (view: View): boolean => view.operation.spec.drain.policy === 'force'
-const isOverdue = (view: View): boolean => view.world.now - ms(view.target.stepStartedAt) >= drainTimeout(view)
+
+/** So many rounds of evictions, the last of them in sight without a gap, before anything is deleted. */
+const ROUNDS_BEFORE_FORCE = 5
+
+/**
+ * The time of a drain runs from its first round of evictions: while the controller, the API or the machine was away nobody could ask, and no budget has
+ * said No. Whoever comes back after a while asks a few times before it goes past the budgets, which may only be counting anew.
+ */
+const isOverdue = (view: View): boolean => {
+  const { firstActedAt, attempts = 0 } = view.target
+  const { now, watchedMs, timing } = view.world
+  const timeout = drainTimeout(view)
+  const fewRounds = Math.min(timeout, ROUNDS_BEFORE_FORCE * timing.pollMs)
+  const isAsked = attempts * timing.pollMs >= fewRounds && watchedMs >= fewRounds
+  return firstActedAt !== undefined && now - ms(firstActedAt) >= timeout && isAsked
+}
 
 export const drain: Step = {
   name: 'drain',
@@ -89,6 +104,9 @@ export const drain: Step = {
     fatal: mayNotWriteNodes,
   },
   settleMs: ({ world }) => world.timing.pollMs,
-  deadlineMs: view => drainTimeout(view) + (isForced(view) ? CALL_MS : 0),
+  deadlineMs: view => {
+    const effect = drainTimeout(view) + (isForced(view) ? CALL_MS : 0)
+    return since(view, effect, Math.max(effect, GATE_HOLD_MS))
+  },
   failure: view => (blockedBy(view).length > 0 ? 'DrainBlocked' : 'DrainTimeout'),
 }
