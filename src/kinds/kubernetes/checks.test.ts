@@ -50,6 +50,12 @@ describe('a machine with another configuration than the one that runs', () => {
 })
 
 describe('a static pod that is not Ready', () => {
+  it('is not told of where the Nodes cannot be read, by which pods are told apart', async () => {
+    const gone = { do: 'fail', when: 'before', fault: { kind: 'unreachable', message: '410 Gone' } } as const
+    const story = await checked({ arrange: world => void world.calls.intercept(({ name }) => (name === 'nodes' ? gone : undefined)) })
+    expect(refusalsOf(story)).toEqual([expect.stringMatching(/^KubernetesUnreachable: The Nodes of the cluster cannot be read/)])
+  })
+
   const MISSING = 'registry.k8s.io/kube-scheduler:v1.35.99'
   it.each<[string, (world: World) => void, RegExp]>([
     [

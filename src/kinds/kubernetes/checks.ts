@@ -112,7 +112,9 @@ const health = (world: World, known: readonly Known[], nodes: readonly NodeFacts
       ? []
       : [refuse('MachineNotReady', `${k.name} does not tell its components: ${components.fault.message}.`, k.machine.metadata.name)]
   })
-  if (!controlPlane.ok) return [...machines, ...untold, ...(nodes.length > 0 ? [nodesRefusal(controlPlane.fault)] : [])]
+  // Whose a pod is can be told by its Node only.
+  if (nodes.length === 0) return [...machines, ...untold]
+  if (!controlPlane.ok) return [...machines, ...untold, nodesRefusal(controlPlane.fault)]
   const pods = known
     .filter(k => k.machine.spec.role === 'controlplane')
     .flatMap(k => {

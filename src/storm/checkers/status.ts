@@ -186,6 +186,8 @@ export const retriesOnce: Checker = {
     if (scene.stage.plan.strikes.some(s => s.family === 'status')) return
     const asked = new Map<string, number>()
     const retried = new Map<string, number>()
+    /** In which term of leadership it was honoured last: where the wish cannot be taken away, the next leader does not know that it was. */
+    const honouredIn = new Map<string, number>()
     const isAsked = (operation: TalosOperation | undefined): boolean => operation?.metadata.annotations['ichor.maesh.dev/retry'] === 'true'
     scene.onOperation(({ before, after }) => {
       if (!after) return
@@ -194,6 +196,9 @@ export const retriesOnce: Checker = {
       // A time that a wrong clock wrote is set back once it has turned out to be in the future.
       const isSetBack = Date.parse(after.status.lastRetry ?? '') < Date.parse(before?.status.lastRetry ?? '')
       if (after.status.lastRetry === before?.status.lastRetry || isSetBack) return
+      const isOfAnotherTerm = (honouredIn.get(uid) ?? scene.terms()) !== scene.terms() && isAsked(before)
+      honouredIn.set(uid, scene.terms())
+      if (isOfAnotherTerm) return
       const times = (retried.get(uid) ?? 0) + 1
       retried.set(uid, times)
       if (times > (asked.get(uid) ?? 0)) object(`it was tried again ${times} times and asked for ${asked.get(uid) ?? 0} times`)
