@@ -6,13 +6,13 @@ import type { Lease } from '../ports/home.ts'
 import { isCommitted, targetNeeds } from './advance.ts'
 import { closing } from './closing.ts'
 import type { Decision, Told } from './decision.ts'
-import { LONGEST_REST_MS, doneOf, hasFinalizer, holdsLock, isInTheMiddle, isUntouched, look, record, rest, restUntil } from './decision.ts'
+import { LONGEST_REST_MS, doneOf, hasFinalizer, holdsLock, isInTheMiddle, isUnguarded, look, record, rest, restUntil } from './decision.ts'
 import { checksOf, isChecked, needsOfChecks } from './checks.ts'
 import type { Kind } from './kind.ts'
 import * as ledger from './ledger.ts'
 import { claim, isConfirmed, ownLease } from './lock-claim.ts'
 import { begin, outsideWindow, rollingOut } from './rolling-out.ts'
-import { deedsAfter } from './repeated.ts'
+import { deedsAfter, untoldDeeds } from './repeated.ts'
 import { unsound, withoutFuture } from './sound.ts'
 import { stageOf, stagesAfter, stagesOf } from './stages.ts'
 import { unfinishedByOthers } from './unfinished.ts'
@@ -53,7 +53,10 @@ const afterTheEnd = (kind: Kind, operation: TalosOperation, world: World): Decis
     const deeds = deedsAfter(kind, operation, world)
     return deeds === undefined ? { do: 'release' } : { do: 'release', deeds }
   }
-  if (hasFinalizer(operation)) return { do: 'drop-finalizer' }
+  if (hasFinalizer(operation)) {
+    const deeds = untoldDeeds(kind, operation, world)
+    return deeds === undefined ? { do: 'drop-finalizer' } : { do: 'remember', deeds }
+  }
   if (operation.metadata.annotations[ANNOTATION.retry] === 'true') return { do: 'drop-retry', status: undefined }
   const ttl = operation.spec.ttlAfterFinished
   if (ttl !== undefined && operation.status.completedAt === undefined)
@@ -163,7 +166,7 @@ const stopped = (kind: Kind, operation: TalosOperation, world: World): Decision 
   if (failure === 'PreflightRefused' && !isInTheMiddle(status)) {
     const overridden = spec.override && ledger.standingRefusals(status).some(r => r.overridable)
     if (overridden && !spec.paused) return record(operation, checkedAnew(status, ledger.uncheck(status, world.now)))
-    return holdsLock(operation, world) ? { do: 'release' } : hasFinalizer(operation) ? { do: 'drop-finalizer' } : { do: 'rest' }
+    return holdsLock(operation, world) ? { do: 'release' } : isUnguarded(kind, operation) ? { do: 'drop-finalizer' } : { do: 'rest' }
   }
   if (failure !== undefined) {
     const lost = !holdsLock(operation, world) && status.lock !== undefined ? record(operation, ledger.lockLost(status)) : undefined
@@ -173,7 +176,7 @@ const stopped = (kind: Kind, operation: TalosOperation, world: World): Decision 
       (isBorrowed(operation, ownLease(world.lock, operation)) ? ({ do: 'release' } as const) : undefined) ??
       lost ??
       left ??
-      (isUntouched(operation) ? { do: 'drop-finalizer' } : { do: 'rest' })
+      (isUnguarded(kind, operation) ? { do: 'drop-finalizer' } : { do: 'rest' })
     )
   }
   if (!spec.paused)
@@ -182,7 +185,7 @@ const stopped = (kind: Kind, operation: TalosOperation, world: World): Decision 
       : undefined
   const left = closing(stageOf(kind, operation), operation, world, { why: 'paused', phase: 'Pending' })
   if (left && left.do !== 'rest') return left
-  if (!left && isUntouched(operation)) return { do: 'drop-finalizer' }
+  if (!left && isUnguarded(kind, operation)) return { do: 'drop-finalizer' }
   const told = ledger.pausedByOperator(status, world.now, pausedMessage(operation, world), holdsLock(operation, world))
   return rest(operation, told, left?.forMs)
 }

@@ -1,8 +1,9 @@
 import type { OperationStatus, TalosOperation, Target } from '../api/talos-operation.ts'
 import { FINALIZER } from '../api/names.ts'
-import type { Act, Step } from './kind.ts'
+import type { Act, Kind, Step } from './kind.ts'
 import * as ledger from './ledger.ts'
 import { isHeldBy } from './lock-claim.ts'
+import { deedOf } from './repeated.ts'
 import { stageTitle } from './stages.ts'
 import type { Need, View, World } from './world.ts'
 import { isKnown } from './world.ts'
@@ -20,6 +21,8 @@ export type Decision =
   | { readonly do: 'acquire'; readonly takeOver: string | undefined }
   /** `deeds`: what is left on the Lease of what was done. */
   | { readonly do: 'release'; readonly deeds?: string }
+  /** The same where it does not hold the lock, whoever does. */
+  | { readonly do: 'remember'; readonly deeds: string }
   | { readonly do: 'cancel-act'; readonly target: string; readonly step: string }
   | { readonly do: 'add-finalizer' }
   | { readonly do: 'drop-finalizer' }
@@ -64,8 +67,9 @@ export const isHalfWay = ({ phase, before }: Target): boolean => phase === 'Runn
 
 export const isInTheMiddle = (status: OperationStatus): boolean => ledger.targetsOf(status).some(isHalfWay)
 
-/** Whether the finalizer guards nothing. */
-export const isUntouched = (operation: TalosOperation): boolean => hasFinalizer(operation) && !isInTheMiddle(operation.status)
+/** Whether the finalizer guards nothing: neither a machine in the middle, nor what has to be remembered of what was done, which is told when it ends. */
+export const isUnguarded = (kind: Pick<Kind, 'deed'>, operation: TalosOperation): boolean =>
+  hasFinalizer(operation) && !isInTheMiddle(operation.status) && deedOf(kind, operation) === undefined
 
 export const doneOf = (status: OperationStatus): string =>
   [stageTitle(status), `${status.progress?.done ?? 0} of ${status.progress?.total ?? 0} machines were done`].filter(Boolean).join(': ')

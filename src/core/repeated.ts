@@ -40,23 +40,38 @@ const isDeed = (value: unknown): value is Deed =>
   value !== null &&
   ['name', 'deed', 'at'].every(key => typeof (value as Record<string, unknown>)[key] === 'string')
 
+/** What it has done that is worth to be remembered, to one machine at least; undefined where that is nothing. */
+export const deedOf = (kind: Pick<Kind, 'deed'>, operation: TalosOperation): string | undefined =>
+  targetsOf(operation.status).some(t => t.phase === 'Completed' || t.committed !== undefined) ? kind.deed?.(operation) : undefined
+
+type Seen = Pick<World, 'lock' | 'now' | 'machines'>
+
 /** The annotation to leave on the Lease when the operation has ended; undefined where it did nothing that is worth it. */
 export const deedsAfter = (
   kind: Pick<Kind, 'deed' | 'stages'>,
   operation: TalosOperation,
-  { lock, now, machines }: Pick<World, 'lock' | 'now' | 'machines'>,
+  { lock, now, machines }: Seen,
 ): string | undefined => {
   const { metadata, status } = operation
   const { completedAt = iso(now) } = status
-  const deed = kind.deed?.(operation)
+  const deed = deedOf(kind, operation)
+  if (deed === undefined) return undefined
   const done = targetsOf(status).filter(t => t.phase === 'Completed')
-  if (deed === undefined || (done.length === 0 && !targetsOf(status).some(t => t.committed !== undefined))) return undefined
   const others = allDeedsOn(lock).filter(
     d => (now - ms(d.at) < KEPT_MS || d.left !== undefined) && (d.name !== metadata.name || d.deed !== deed),
   )
   const left = stagesOf(kind, operation).some(stage => stage.removes) && machines.find(m => m.metadata.name === done[0]?.name)
   const own: Deed = { name: metadata.name, deed, at: completedAt, ...(left ? { left: left.metadata.uid } : {}) }
   return JSON.stringify([...others, own].slice(-MOST))
+}
+
+/** The same, of one that has ended and has no lock to give back; undefined also where the Lease tells of it already, or it is too long ago. */
+export const untoldDeeds = (kind: Pick<Kind, 'deed' | 'stages'>, operation: TalosOperation, seen: Seen): string | undefined => {
+  const { metadata, status } = operation
+  const deed = deedOf(kind, operation)
+  const endedAt = ms(status.completedAt)
+  const isTold = allDeedsOn(seen.lock).some(d => d.name === metadata.name && d.deed === deed && ms(d.at) >= endedAt)
+  return isTold || seen.now - endedAt >= KEPT_MS ? undefined : deedsAfter(kind, operation, seen)
 }
 
 /** The same was done under the same name a moment ago. */

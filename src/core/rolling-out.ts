@@ -4,7 +4,7 @@ import { formatDuration } from '../api/duration.ts'
 import { advance, failure, targetNeeds } from './advance.ts'
 import { abandon, notGivenBack } from './closing.ts'
 import type { Decision, Told } from './decision.ts'
-import { hasFinalizer, isUntouched, look, record, restUntil } from './decision.ts'
+import { hasFinalizer, isUnguarded, look, record, restUntil } from './decision.ts'
 import { gateNeeds, gatesNow } from './health-gates.ts'
 import type { Kind, Stage } from './kind.ts'
 import * as ledger from './ledger.ts'
@@ -23,7 +23,7 @@ export const rollingOut = (kind: Kind, operation: TalosOperation, world: World):
   if ('decision' in all) return all.decision
   const { gathered, forMs } = all
   const next = openNext(stage, gathered, world)
-  if (next?.do === 'wait' && open.length === 0 && isUntouched(operation)) return { do: 'drop-finalizer' }
+  if (next?.do === 'wait' && open.length === 0 && isUnguarded(kind, operation)) return { do: 'drop-finalizer' }
   if (next && (next.do !== 'wait' || open.length === 0)) return next
   if (open.length === 0) return finish(kind, stage, operation, world)
   // The next machine is not told of while others are at work, but what its gates are seen to be must not be forgotten.

@@ -67,5 +67,22 @@ export const releaseLock = (home: Home, clock: Clock, lease: Lease, deeds?: stri
   return home.replaceLease(lease, { ...lease, holder: '', acquireTime: time, renewTime: time, annotations: remembering(others, deeds) })
 }
 
+/** What is remembered of one that does not hold the lock; whoever does keeps it. */
+export const rememberDeeds = (home: Home, seen: Lease | undefined, cluster: Key, deeds: string): Promise<Result<Lease>> =>
+  seen
+    ? home.replaceLease(seen, { ...seen, annotations: remembering(seen.annotations, deeds) })
+    : home.createLease(
+        { namespace: cluster.namespace, name: leaseName(cluster.name) },
+        {
+          holder: '',
+          durationSeconds: FOR_EVER_SECONDS,
+          acquireTime: '',
+          renewTime: '',
+          transitions: 0,
+          annotations: remembering({}, deeds),
+          labels: { [LABEL.cluster]: cluster.name },
+        },
+      )
+
 const remembering = (annotations: Lease['annotations'], deeds: string | undefined): Lease['annotations'] =>
   deeds === undefined ? annotations : { ...annotations, [ANNOTATION.deeds]: deeds }

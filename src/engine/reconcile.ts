@@ -8,14 +8,14 @@ import { decide } from '../core/decide.ts'
 import type { Act, ActPorts, Kind, LongAct, Refusal, ShortAct } from '../core/kind.ts'
 import * as ledger from '../core/ledger.ts'
 import { heldOperation, isHeldBy } from '../core/lock-claim.ts'
-import { deedsAfter } from '../core/repeated.ts'
+import { deedsAfter, untoldDeeds } from '../core/repeated.ts'
 import { stageOf } from '../core/stages.ts'
 import type { View, World } from '../core/world.ts'
 import { isKnown } from '../core/world.ts'
 import type { Fault, Result } from '../ports/fault.ts'
 import { isTransient } from '../ports/fault.ts'
 import type { Key } from '../ports/home.ts'
-import { freeLock, readLock, releaseLock, takeLock } from './cluster-lock.ts'
+import { freeLock, readLock, releaseLock, rememberDeeds, takeLock } from './cluster-lock.ts'
 import { type BlindDecision, decideBlindly } from '../core/blind.ts'
 import { sameValue } from '../core/same-value.ts'
 import { fenced } from './fence.ts'
@@ -134,6 +134,13 @@ const perform = async (engine: Reconciler, operation: TalosOperation, world: Wor
       return world.lock
         ? after(engine, operation, 'releasing the cluster lock', await releaseLock(home, clock, world.lock, decision.deeds))
         : AGAIN
+    case 'remember':
+      return after(
+        engine,
+        operation,
+        'remembering what was done',
+        await rememberDeeds(home, world.lock, world.cluster.metadata, decision.deeds),
+      )
     case 'cancel-act':
       engine.longActs.cancel(operation.metadata.uid, decision.target)
       return AGAIN
@@ -388,24 +395,32 @@ const impossible = async (engine: Reconciler, operation: TalosOperation, kind: K
   engine.longActs.cancel(operation.metadata.uid)
   engine.watches.forget(operation.metadata)
   const decision = decideBlindly(operation, refusal, engine.clock.now())
-  const isAtRest = decision.do === 'rest' && decision.forMs === undefined
-  return (isAtRest && (await givenBack(engine, operation, kind))) || performBlindly(engine, operation, decision)
+  const isOver = decision.do === 'drop-finalizer' || (decision.do === 'rest' && decision.forMs === undefined)
+  return (isOver && (await givenBack(engine, operation, kind))) || performBlindly(engine, operation, decision)
 }
 
 /**
  * The lock of an operation that does nothing any more and whose cluster is gone: others need not wait for it, should one of that name be there again.
- * Whoever makes the same operation anew with it still hears what was done. Undefined where it has no lock.
+ * Whoever makes the same operation anew with it still hears what was done. Undefined where there is nothing to give back, and nothing left to tell.
  */
 const givenBack = async (engine: Reconciler, operation: TalosOperation, kind: Kind | undefined): Promise<Next | undefined> => {
   const { home, clock } = engine
   const cluster = { namespace: operation.metadata.namespace, name: operation.spec.clusterRef.name }
   const lock = await readLock(home, cluster.namespace, cluster.name)
-  if (!lock.ok || !lock.value || !isHeldBy(lock.value, operation)) return undefined
+  if (!lock.ok) return unread(engine, operation.metadata, lock.fault)
+  const isHeld = isHeldBy(lock.value, operation)
+  if (!lock.value || (!isHeld && !operation.metadata.finalizers.includes(FINALIZER))) return undefined
   const machines = await home.machines(cluster)
   if (!machines.ok) return unread(engine, operation.metadata, machines.fault)
   const world = { lock: lock.value, now: clock.now(), machines: machines.value }
-  const deeds = kind && isFinished(operation.status.phase) ? deedsAfter(kind, operation, world) : undefined
-  return after(engine, operation, 'releasing the cluster lock', await releaseLock(home, clock, lock.value, deeds))
+  const ended = kind && isFinished(operation.status.phase) ? kind : undefined
+  if (isHeld) {
+    const deeds = ended && deedsAfter(ended, operation, world)
+    return after(engine, operation, 'releasing the cluster lock', await releaseLock(home, clock, lock.value, deeds))
+  }
+  const untold = ended && untoldDeeds(ended, operation, world)
+  if (untold === undefined) return undefined
+  return after(engine, operation, 'remembering what was done', await rememberDeeds(home, lock.value, cluster, untold))
 }
 
 /** A fault of ours stops this operation, loudly, and no other. */
