@@ -66,21 +66,44 @@ export const drainedFirst: Checker = {
   },
 }
 
+/** What was asked of the pods of a machine in one try of a step. */
+type Asked = { readonly since: number; readonly pods: Set<string> }
+
 export const evictedNotDeleted: Checker = {
   name: 'evicted-not-deleted',
   rule: 'cases',
-  post: (scene, object) =>
+  post: (scene, object) => {
+    const { world } = scene
+    const asked = new Map<string, Asked>()
+    const isClockOff = scene.stage.plan.strikes.some(s => s.family === 'clock')
+    const workOn = (name: string | undefined) => {
+      const machine = world.machines.find(m => m.name === name)
+      const open = machine && scene.openOn(machine)
+      return open && { ...open, key: `${open.operation.metadata.uid} ${name} ${open.target.stepStartedAt}` }
+    }
+    scene.onCall(({ port, name, target }) => {
+      if (port !== 'kube' || name !== 'evict') return
+      const [namespace = '', pod = ''] = target.split('/')
+      const found = world.store.get(RESOURCE.pods, namespace, pod)
+      const key = workOn(found && nodeNameOf(found))?.key
+      if (key === undefined) return
+      const before = asked.get(key) ?? { since: scene.now(), pods: new Set() }
+      asked.set(key, before)
+      before.pods.add(target)
+    })
     scene.onEntry(({ what, machine: name, detail }, isByHand) => {
       if (what !== 'pod-deleted' || isByHand) return
-      const machine = scene.world.machines.find(m => m.name === name)
-      const open = machine && scene.openOn(machine)
+      const open = workOn(name)
       if (!open) return object(`${detail} on ${name} was deleted, and nobody works on that machine`)
       const { policy, timeout } = open.operation.spec.drain
       if (policy !== 'force') return object(`${detail} was deleted instead of evicted; the policy is ${policy}`)
-      const tried = scene.now() - Date.parse(open.target.stepStartedAt ?? '')
-      const isClockOff = scene.stage.plan.strikes.some(s => s.family === 'clock')
-      if (tried < durationMs(timeout) - 1000 && !isClockOff) object(`${detail} was deleted after ${tried} ms; it has ${timeout}`)
-    }),
+      const tried = asked.get(open.key)
+      if (!tried?.pods.has(detail)) return object(`${detail} was deleted, and nobody had asked for its eviction`)
+      const triedMs = scene.now() - tried.since
+      if (triedMs < durationMs(timeout) - 1000 && !isClockOff)
+        object(`${detail} was deleted after evictions had been asked for in ${triedMs} ms; they have ${timeout}`)
+    })
+  },
 }
 
 export const foreignCordons: Checker = {

@@ -44,10 +44,22 @@ export const machineSteps: readonly Sabotage[] = [
   },
   {
     name: 'delete-instead-of-evict',
-    file: `${STEPS}/setting-aside.ts`,
-    find: `deleteAll(kube, view) : evictAll(kube, view)`,
-    replace: `deleteAll(kube, view) : deleteAll(kube, view)`,
+    file: `${STEPS}/drain.ts`,
+    find: `    const evicted = await kube.evict(pod)
+    if (!evicted.ok &&`,
+    replace: `    const evicted = await kube.deletePod(pod)
+    if (!evicted.ok &&`,
     caughtBy: 'evicted-not-deleted',
+  },
+  {
+    name: 'force-a-drain-that-never-asked',
+    file: `${STEPS}/setting-aside.ts`,
+    find: `  return firstActedAt !== undefined && now - ms(firstActedAt) >= timeout && isAsked`,
+    replace: `  return (firstActedAt !== undefined && isAsked) || now - ms(view.target.stepStartedAt) >= timeout`,
+    caughtBy: 'evicted-not-deleted',
+    spec: { kind: 'node', node: { action: 'reboot', machine: 'wk-1' }, drain: { policy: 'force', timeout: '1m' } },
+    setting: { storage: true, twoBudgets: true },
+    strikes: [{ family: 'dead', what: 'answers too late', when: { call: 15 }, machine: 3, forMs: 180_000 }],
   },
   {
     name: 'ignore-the-etcd-gate',
