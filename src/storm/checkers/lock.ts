@@ -34,6 +34,10 @@ export const lockIsNotStolen: Checker = {
   },
 }
 
+/** The kinds that say what they did, and for how long that counts; the last minutes of it may be told by another's clock. */
+const REMEMBERED = new Set(['node', 'config'])
+const REMEMBERED_MS = 50 * 60_000
+
 /** What was done under a name outlives the operation: whoever has the lock next finds it on the Lease. */
 export const deedsAreRemembered: Checker = {
   name: 'deeds-are-remembered',
@@ -46,6 +50,23 @@ export const deedsAreRemembered: Checker = {
       if (!holder.status.machines?.some(({ phase }) => phase === 'Completed')) return
       if (!after.deeds.includes(`"name":"${holder.metadata.name}"`))
         object(`${after.holder || 'nobody'} has the lock, and what ${holder.metadata.name} did is not remembered`)
+    })
+    // A hand that took what stood there off the Lease, or took a finalizer away, or wrote into status, may have taken that with it.
+    let isSpoilt = false
+    const ended = new Map<string, number>()
+    scene.onLock((before, after, isByHand) => {
+      isSpoilt ||= isByHand && before.deeds !== '' && before.deeds !== after.deeds
+    })
+    scene.onOperation(({ before, after, isByHand }) => {
+      const uid = (after ?? before)?.metadata.uid ?? ''
+      if (after && isFinished(after.status.phase) && !ended.has(uid)) ended.set(uid, scene.now())
+      if (after && before && isByHand && after.metadata.finalizers.length < before.metadata.finalizers.length) isSpoilt = true
+      if (after || !before || isSpoilt || !REMEMBERED.has(before.spec.kind)) return
+      if (scene.stage.plan.strikes.some(({ family }) => family === 'status')) return
+      if (!before.status.machines?.some(({ phase }) => phase === 'Completed')) return
+      if (scene.now() - (ended.get(uid) ?? scene.now()) >= REMEMBERED_MS) return
+      if (!scene.lock().deeds.includes(`"name":"${before.metadata.name}"`))
+        object(`${before.metadata.name} is gone, and what it did is not remembered`)
     })
   },
 }

@@ -66,6 +66,30 @@ export const core: readonly Sabotage[] = [
     strikes: [{ family: 'people', what: 'delete operation', when: { at: 6000 } }],
   },
   {
+    name: 'let-go-of-one-that-has-done-something',
+    file: 'src/core/decision.ts',
+    find: `!isInTheMiddle(operation.status) && deedOf(kind, operation) === undefined`,
+    replace: `!isInTheMiddle(operation.status)`,
+    caughtBy: 'deeds-are-remembered',
+    spec: { kind: 'config', config: { mode: 'no-reboot', patches: [{ inline: 'machine:\n  certSANs: [ichor.example.com]\n' }] } },
+    strikes: [
+      { family: 'people', what: 'pause', when: { at: 30_000 }, forMs: 500_000 },
+      { family: 'people', what: 'delete operation', when: { at: 200_000 } },
+    ],
+  },
+  {
+    name: 'end-without-telling-what-was-done',
+    file: 'src/core/decide.ts',
+    find: `    const deeds = untoldDeeds(kind, operation, world)`,
+    replace: `    const deeds = operation.spec.paused ? untoldDeeds(kind, operation, world) : undefined`,
+    caughtBy: 'deeds-are-remembered',
+    spec: { kind: 'config', config: { mode: 'no-reboot', patches: [{ inline: 'machine:\n  certSANs: [ichor.example.com]\n' }] } },
+    strikes: [
+      { family: 'people', what: 'edit lease', when: { at: 100_000 }, forMs: 590_000 },
+      { family: 'people', what: 'delete operation', when: { at: 200_000 } },
+    ],
+  },
+  {
     name: 'go-on-while-paused',
     file: 'src/core/decide.ts',
     find: `  if (!spec.paused)
@@ -152,9 +176,10 @@ export const core: readonly Sabotage[] = [
   {
     name: 'keep-the-finalizer',
     file: 'src/core/decide.ts',
-    find: `  if (hasFinalizer(operation)) return { do: 'drop-finalizer' }
-`,
-    replace: ``,
+    find: `  if (hasFinalizer(operation)) {
+    const deeds`,
+    replace: `  if (hasFinalizer(operation) && operation.spec.paused) {
+    const deeds`,
     caughtBy: 'liveness',
   },
   {
@@ -175,8 +200,8 @@ export const core: readonly Sabotage[] = [
   {
     name: 'keep-the-lock-when-refused',
     file: 'src/core/decide.ts',
-    find: `    return holdsLock(operation, world) ? { do: 'release' } : hasFinalizer(operation)`,
-    replace: `    return hasFinalizer(operation)`,
+    find: `    return holdsLock(operation, world) ? { do: 'release' } : isUnguarded(kind, operation)`,
+    replace: `    return isUnguarded(kind, operation)`,
     caughtBy: 'refused-touches-nothing',
     strikes: [{ family: 'etcd', what: 'has an alarm', when: { call: 4 }, machine: 0, forMs: 590_000 }],
   },
