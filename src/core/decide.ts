@@ -28,7 +28,7 @@ export const decide = (kind: Kind, operation: TalosOperation, world: World): Dec
   afterTheEnd(kind, operation, world) ??
   regaining(kind, operation, world) ??
   takenBack(kind, operation, world) ??
-  retryRequest(operation, world) ??
+  retryRequest(kind, operation, world) ??
   newlyCreated(operation, world) ??
   stopped(kind, operation, world) ??
   beforeTheLock(kind, operation, world) ??
@@ -116,7 +116,7 @@ const takenBack = (kind: Kind, operation: TalosOperation, world: World): Decisio
 }
 
 /** The annotation `retry=true` counts once, and only while something has failed. Any other value is nobody's request. */
-const retryRequest = (operation: TalosOperation, world: World): Decision | undefined => {
+const retryRequest = (kind: Kind, operation: TalosOperation, world: World): Decision | undefined => {
   if (operation.metadata.annotations[ANNOTATION.retry] !== 'true') return undefined
   const { status } = operation
   const stuck = status.phase === 'Paused' && status.failureReason !== undefined && status.failureReason !== 'ClusterLockHeld'
@@ -138,7 +138,10 @@ const retryRequest = (operation: TalosOperation, world: World): Decision | undef
   if (operation.spec.paused) return undefined
   return {
     do: 'drop-retry',
-    status: checkedAnew(status, ledger.retried(status, world.now, manager !== undefined)),
+    status: checkedAnew(
+      status,
+      ledger.retried(status, world.now, { byApply: manager !== undefined, inPlace: stageOf(kind, operation).retriesInPlace === true }),
+    ),
     event: { type: 'Normal', reason: 'Retrying', message: `Retrying after ${status.failureReason}.` },
   }
 }

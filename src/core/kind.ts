@@ -125,6 +125,8 @@ export type Stage = {
   readonly open: (view: View) => Opening
   /** Why what was recorded when the target was opened is no longer true, so that it has to be opened anew. Asked only before a committing step. */
   readonly outdated?: (view: View) => string | undefined
+  /** A machine that failed before a committing step is gone on with as it was opened; else its turn comes again, with all that is asked then. */
+  readonly retriesInPlace?: true
   readonly steps: readonly Step[]
   /** A machine that is done is no longer one of the cluster. */
   readonly removes?: true

@@ -76,12 +76,13 @@ describe('the ledger', () => {
 
   it('remembers in a retry that the act was given, until it is in another step', () => {
     const failedAfter = (over: Partial<Target>) => running({ step: 'a', phase: 'Failed', before: {}, ...over })
-    const retried = ledger.retried(failedAfter({ firstActedAt: T }), NOW)
+    const committed = 'a'
+    const retried = ledger.retried(failedAfter({ committed, firstActedAt: T }), NOW)
     expect(first(retried)).toMatchObject({ actedBefore: true })
     expect(first(retried)).not.toHaveProperty('firstActedAt')
     // A second try that gave no act takes nothing away from the first.
     expect(first(ledger.retried(failedAfter({ actedBefore: true }), NOW))).toMatchObject({ actedBefore: true })
-    expect(first(ledger.retried(failedAfter({}), NOW))).not.toHaveProperty('actedBefore')
+    expect(first(ledger.retried(failedAfter({ committed }), NOW))).not.toHaveProperty('actedBefore')
     expect(first(ledger.entered(retried, NOW, 'wk-1', step))).not.toHaveProperty('actedBefore')
     expect(first(ledger.closed(retried, NOW, 'wk-1', 'Completed', 'm'))).not.toHaveProperty('actedBefore')
   })
@@ -145,6 +146,22 @@ describe('the ledger', () => {
     })
   })
 
+  it('retries a machine to which nothing was done that cannot be undone from its turn on, unless it is to go on where it stands', () => {
+    const failed = running({
+      hostname: 'h',
+      step: 'pull',
+      phase: 'Failed',
+      before: {},
+      goal: {},
+      failure: { at: T, reason: 'ImageNotFound' },
+    })
+    expect(first(ledger.retried(failed, NOW))).toEqual({
+      ...{ name: 'wk-1', hostname: 'h', role: 'worker', phase: 'Pending', message: 'retrying' },
+      failure: { at: T, reason: 'ImageNotFound' },
+    })
+    expect(first(ledger.retried(failed, NOW, { inPlace: true }))).toMatchObject({ phase: 'Running', step: 'pull' })
+  })
+
   it('fails with reason, machine and step, and keeps that as the last failure through a retry', () => {
     const failed = ledger.failed(
       running({ step: 'drain', before: { bootID: 'b' } }),
@@ -159,7 +176,7 @@ describe('the ledger', () => {
       message: 'held by a budget',
       lastFailure: { reason: 'DrainBlocked', machine: 'wk-1', step: 'drain' },
     })
-    const retried = ledger.retried(failed, NOW + 1000)
+    const retried = ledger.retried(failed, NOW + 1000, { inPlace: true })
     expect(retried).toMatchObject({ phase: 'Running', lastRetry: '2026-09-01T08:00:01.000Z', lastFailure: { reason: 'DrainBlocked' } })
     expect(retried).not.toHaveProperty('failureReason')
     expect(first(retried)).toMatchObject({ phase: 'Running', step: 'drain', stepStartedAt: '2026-09-01T08:00:01.000Z' })

@@ -367,17 +367,12 @@ export const closed = (
   return told({ ...next, progress: progressOf(targetsOf(next), next.progress) }, now, `${titleIn(next, name)}: ${message}`)
 }
 
+/** As before it was ever opened. */
+const anew = ({ name, hostname, node, address, role }: Target): Target => ({ name, hostname, node, address, role, phase: 'Pending' })
+
 /** Closed before anything irreversible was done; it will be opened again as if for the first time. */
 export const returned = (status: OperationStatus, now: number, name: string, message: string): OperationStatus => {
-  const next = withTarget(status, name, ({ name: n, hostname, node, address, role }) => ({
-    name: n,
-    hostname,
-    node,
-    address,
-    role,
-    phase: 'Pending',
-    message: short(message),
-  }))
+  const next = withTarget(status, name, t => ({ ...anew(t), message: short(message) }))
   return told(next, now, `${titleIn(next, name)}: ${message}`)
 }
 
@@ -414,8 +409,16 @@ export const failed = (
 export const failureTriedAnew = ({ lastRetry }: OperationStatus, { failure }: Target): Target['failure'] =>
   failure && ms(lastRetry) >= ms(failure.at) ? failure : undefined
 
-/** A retry: the failed step starts anew, with a new clock. What was refused is checked anew. `byApply`: a standing wish, which counts once. */
-export const retried = (status: OperationStatus, now: number, byApply = false): OperationStatus => {
+/**
+ * A retry: the failed step starts anew, with a new clock. A machine to which nothing was done yet that cannot be undone waits for its turn again: it may be
+ * held by now, its window may have closed, or others may be away; unless it is to go on `inPlace`. What was refused is checked anew. `byApply`: a standing
+ * wish, which counts once.
+ */
+export const retried = (
+  status: OperationStatus,
+  now: number,
+  { byApply = false, inPlace = false }: { readonly byApply?: boolean; readonly inPlace?: boolean } = {},
+): OperationStatus => {
   // Where a machine has failed nothing is checked again: others may be away just because of that. What was refused is, though it was planned already.
   const hasFailed = status.machines?.some(t => t.phase === 'Failed') ?? false
   const kept = without(status, 'failureReason', 'waiting')
@@ -428,8 +431,8 @@ export const retried = (status: OperationStatus, now: number, byApply = false): 
       message: 'Retrying.',
       machines: status.machines?.map(t =>
         t.phase === 'Failed'
-          ? t.before === undefined
-            ? { ...without(t, 'stepStartedAt', 'finishedAt'), phase: 'Pending', message: 'retrying' }
+          ? t.before === undefined || (t.committed === undefined && !t.actedBefore && !inPlace)
+            ? { ...anew(t), ...(t.failure ? { failure: t.failure } : {}), message: 'retrying' }
             : {
                 ...without(uncommitted(t), 'actedAt', 'firstActedAt', 'retryAt', 'fault', 'stableSince', 'finishedAt'),
                 ...(t.firstActedAt === undefined ? {} : { actedBefore: true }),

@@ -9,6 +9,7 @@ import { etcdLeader } from '../../core/machine-steps/etcd.ts'
 import { machineToOpen } from '../../core/machine-steps/opening.ts'
 import { losses } from '../../core/machine-steps/losses.ts'
 import { heldBecause, inOrder } from '../../core/machine-steps/order.ts'
+import { othersNeed, othersServe } from '../../core/machine-steps/other-control-planes.ts'
 import { candidateOf, drainGoal, isControlPlane, isSelected } from '../../core/machine-steps/target.ts'
 import { controlPlanesFirst, fewAtATime, workerTurn } from '../../core/machine-steps/turn.ts'
 import { sha256 } from '../../core/sha256.ts'
@@ -73,7 +74,8 @@ const turn = (view: View): Turn => {
   const isStaged = specOf(operation).mode === 'staged'
   if (canary && canary.name === target.name) {
     if (openTargets(operation.status).length > 0) return wait('another machine is open')
-    return isControlPlane(view) || isStaged ? YES : workerTurn(view)
+    if (isStaged) return YES
+    return isControlPlane(view) ? othersServe(view) : workerTurn(view)
   }
   if (canary && canary.phase !== 'Completed') return wait(`${displayName(canary)} goes first, alone`)
   return isStaged ? fewAtATime(view) : controlPlanesFirst(view)
@@ -138,7 +140,8 @@ const dryRunRefusal = ({ operation, target, world }: View, text: string): Openin
 }
 
 const openNeeds = (view: View): readonly Need[] => {
-  const known: readonly Need[] = [{ what: 'machine', name: view.target.name }, ...configNeeds(view)]
+  const beside = specOf(view.operation).mode === 'staged' ? [] : othersNeed(view)
+  const known: readonly Need[] = [{ what: 'machine', name: view.target.name }, ...beside, ...configNeeds(view)]
   const isAllKnown = known.every(need => isKnown(view.world.facts, need))
   return isAllKnown ? [...known, ...dryRunNeeds(view.operation, view.world, view.target.name)] : known
 }
@@ -191,6 +194,8 @@ const rollout = (mode: Mode, summary: string, steps: readonly Step[]): Stage => 
   openNeeds,
   open,
   outdated,
+  // What was recorded of it tells whether the patches are in it already.
+  retriesInPlace: true,
   steps: [compare, ...steps],
   abandon: mode === 'try' ? [trialOver, giveBack] : [giveBack],
   preview,
