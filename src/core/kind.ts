@@ -65,8 +65,8 @@ export type Step = {
   readonly applies?: (view: View) => boolean
   /** What `done` asks about, beyond the machine itself and the Nodes, which every step may ask about. */
   readonly needs?: (view: View) => readonly Need[]
-  /** Need I? */
-  readonly done: (view: View) => Answer
+  /** Need I? `isPast`: the target has gone past this step, and what it was to do is to hold on. */
+  readonly done: (view: View, isPast?: boolean) => Answer
   /** How long `done` must have held, seen at least twice, before it counts. */
   readonly stableMs?: (view: View) => number | undefined
   /** What `guard` asks about besides; gathered only when the act is due. */

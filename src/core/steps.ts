@@ -49,7 +49,7 @@ export const nextStep = (all: readonly Step[], view: View): Next => {
     if (i < from) continue
     const needs = missing(step)
     if (needs.length > 0) return { is: 'look', needs }
-    const answer = step.done(view)
+    const answer = step.done(view, i < recorded)
     if (answer.is === 'failed') {
       // What is seen while our own act is on its way may be half of that: it is judged when the act has ended, or its time is over.
       const now = steps[recorded]

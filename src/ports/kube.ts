@@ -41,6 +41,10 @@ export type PodFacts = {
   readonly ownerKind: string
   /** deletionTimestamp is set: it is on its way out. */
   readonly terminating: boolean
+  /** The scheduler puts it on a cordoned Node too. */
+  readonly toleratesCordon?: boolean
+  /** How long ago it was made, milliseconds, all by the server's own clock and right to a second. Absent but for those that tolerate a cordon, or where it cannot be told. */
+  readonly ageMs?: number
   /** Its Ready condition, as the API has it: the shadow of a static pod goes on saying so for a while after the pod is gone. */
   readonly ready?: boolean
   /** When the youngest of its running containers started, milliseconds since 1970 by the clock of its machine; absent while none runs. */

@@ -35,6 +35,15 @@ const TOMORROW = { talos: 'v1.14.0-beta.1', to: 'v1.14.0-rc.1', kubernetes: 'v1.
 const YESTERDAY = { talos: 'v1.9.4', to: 'v1.9.6', kubernetes: 'v1.32.4' } as const
 type Journey = Readonly<Record<'talos' | 'to' | 'kubernetes', string>>
 
+/** What may run on a cordoned Node, as many operators may: whoever evicts one of its pods may find the next one there. */
+const putBack = (random: Random, workers: number): Workload => ({
+  name: 'operator',
+  namespace: 'kube-system',
+  replicas: Math.max(1, workers),
+  graceSeconds: random.between(1, 5),
+  tolerations: [random.chance(0.7) ? { key: 'node.kubernetes.io/unschedulable', operator: 'Exists' } : { operator: 'Exists' }],
+})
+
 /** With budgets only where there is room for the pods of those workers that may be away together. */
 const drawWorkloads = (random: Random, workers: number): readonly Workload[] => {
   const all: readonly Workload[] = [
@@ -47,7 +56,8 @@ const drawWorkloads = (random: Random, workers: number): readonly Workload[] => 
     { name: 'db', replicas: 1, volume: true, graceSeconds: random.between(1, 30) },
     { name: 'cache', replicas: random.between(1, 2), graceSeconds: 1 },
   ]
-  return all.filter(() => random.chance(0.6))
+  const drawn = all.filter(() => random.chance(0.6))
+  return random.chance(0.15) ? [...drawn, putBack(random, workers)] : drawn
 }
 
 /** More than are pulled to at once only where no machine is taken away, which takes long. */

@@ -18,6 +18,8 @@ export type Workload = {
   readonly volume?: boolean
   /** A pod without an owner: nobody makes it anew. */
   readonly bare?: boolean
+  /** Of its pods, as Kubernetes writes them. */
+  readonly tolerations?: readonly object[]
   /** Labels besides `app`. */
   readonly labels?: Readonly<Record<string, string>>
   /** Where the pods are at the start, by index of the machine; default: anywhere. */
@@ -85,6 +87,7 @@ export const installWorkload = (site: Site, workload: Workload, machines: readon
   const spec = {
     terminationGracePeriodSeconds: graceSeconds,
     containers: [{ name, image: `registry.example.com/${name}:1` }],
+    ...(workload.tolerations ? { tolerations: workload.tolerations } : {}),
     ...(workload.volume ? { volumes: [{ name: 'data', persistentVolumeClaim: { claimName: name } }] } : {}),
   }
   if (budget)

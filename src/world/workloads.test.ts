@@ -127,6 +127,18 @@ describe('pods', () => {
     expect(pods(w, 'web').map(nodeOf)).toEqual(['wk-1'])
   })
 
+  it('land on a cordoned node all the same where they tolerate that', () => {
+    const tolerations = [{ key: 'node.kubernetes.io/unschedulable', operator: 'Exists' }]
+    const w = world({ workers: 2, workloads: [{ name: 'operator', replicas: 2, graceSeconds: 1, tolerations, on: [3, 4] }] })
+    w.userCordon('wk-1')
+    const [first] = pods(w, 'operator').filter(pod => nodeOf(pod) === 'wk-1')
+    evict(w, first)
+    pass(w, MINUTE)
+    const [next] = pods(w, 'operator').filter(pod => nodeOf(pod) === 'wk-1')
+    expect(next?.metadata.uid).not.toBe(first?.metadata.uid)
+    expect(conditionOf(next, 'Ready')?.status).toBe('True')
+  })
+
   it('without an owner are gone for good; those of DaemonSets come back on their node, cordon or not', () => {
     const w = world({ workloads: [{ name: 'bare', bare: true, on: [3] }] })
     w.userCordon('wk-1')

@@ -1,3 +1,5 @@
+import { tolerates, toleratesCordon } from '../api/tolerations.ts'
+import { CONTROL_PLANE_LABEL } from '../api/names.ts'
 import type { ApiServer } from './api-server.ts'
 import { countBudgets } from './budgets.ts'
 import { keepMirrorsOf } from './mirror-pods.ts'
@@ -8,8 +10,10 @@ import { later } from './site.ts'
 import type { Draft, KubeObject } from './store.ts'
 import { reconcileVolumes } from './volumes.ts'
 
-type PodSpec = { nodeName?: string; terminationGracePeriodSeconds?: number; tolerations?: { key?: string; operator?: string }[] }
+type PodSpec = { nodeName?: string; terminationGracePeriodSeconds?: number; tolerations?: readonly object[] }
 type PodStatus = { phase?: string }
+
+const CONTROL_PLANE_TAINT = { key: CONTROL_PLANE_LABEL, effect: 'NoSchedule' }
 
 const specOf = (pod: KubeObject): PodSpec => pod.spec as PodSpec
 const phaseOf = (pod: KubeObject): string => (pod.status as PodStatus | undefined)?.phase ?? 'Pending'
@@ -99,9 +103,13 @@ export const keepWorkloads = (site: Site, api: ApiServer, nodes: Nodes): { reado
       all.filter(p => specOf(p).nodeName === name && !leaving(p) && ownerOf(p)?.uid !== undefined && ownerOf(p)?.uid === ownerOf(pod)?.uid)
         .length
     const workers = machines.some(m => m.role === 'worker')
-    const everywhere = specOf(pod).tolerations?.some(t => t.operator === 'Exists') === true
+    const { tolerations } = specOf(pod)
+    const everywhere = tolerates(tolerations, CONTROL_PLANE_TAINT)
+    const mayBeCordoned = toleratesCordon(tolerations)
     const candidates = machines
-      .filter(m => (everywhere || !workers || m.role === 'worker') && nodes.isReady(m.name) && nodes.isSchedulable(m.name))
+      .filter(
+        m => (everywhere || !workers || m.role === 'worker') && nodes.isReady(m.name) && (mayBeCordoned || nodes.isSchedulable(m.name)),
+      )
       .toSorted((a, b) => load(a.name) - load(b.name) || a.index - b.index)
     const chosen = candidates[0]
     if (!chosen) return

@@ -20,10 +20,14 @@ export type Allowed = {
   readonly deaths?: number
   /** Machines that the case itself takes away. */
   readonly away?: readonly string[]
+  /** Control planes whose Node the case deletes: they serve all the same. */
+  readonly nodeless?: readonly string[]
   /** One or two control planes, acknowledged: their restart is an outage. */
   readonly apiOutage?: boolean
   /** The pods of these are not drained: a single node, or the policy skip. */
   readonly undrained?: boolean
+  /** Workloads whose pods are put back on the cordoned Node, which they tolerate. */
+  readonly putBack?: readonly string[]
   /** The policy force: what would not be evicted is deleted. */
   readonly deletes?: boolean
   /** Machines that somebody holds at what they run. */
@@ -77,9 +81,13 @@ export const watchAlways = (story: Story, allowed: Allowed, self?: string): Watc
 
   const atMostOneAway = (): void => {
     if (allowed.apiOutage) return
-    const away = controlPlanesAway().filter(name => !allowed.away?.includes(name))
+    const away = controlPlanesAway().filter(name => !allowed.away?.includes(name) && !allowed.nodeless?.includes(name))
     if (away.length > 1) object(`control planes away together: ${away.join(', ')}`)
   }
+
+  /** Made after the first pod of that Node was evicted. */
+  const isSince = (node: string, pod: KubeObject): boolean =>
+    Date.parse(pod.metadata.creationTimestamp) + 1000 > (world.journal.of('evicted', node)[0]?.at ?? Infinity)
 
   const podsOn = (node: string): readonly string[] =>
     world.store
@@ -88,7 +96,8 @@ export const watchAlways = (story: Story, allowed: Allowed, self?: string): Watc
         const owner = pod.metadata.ownerReferences?.find(o => o.controller)?.kind
         const phase = (pod.status as { phase?: string } | undefined)?.phase
         const isHere = (pod.spec as { nodeName?: string }).nodeName === node
-        const isLeft = isHere && owner !== 'DaemonSet' && owner !== 'Node' && phase !== 'Succeeded' && phase !== 'Failed'
+        const isPutBack = allowed.putBack?.includes(pod.metadata.labels?.app ?? '') === true && isSince(node, pod)
+        const isLeft = isHere && owner !== 'DaemonSet' && owner !== 'Node' && phase !== 'Succeeded' && phase !== 'Failed' && !isPutBack
         // Where the kubelet is dead a pod that was asked to go can go no further.
         return isLeft && (pod.metadata.deletionTimestamp === undefined || world.machine(node).kubelet)
       })
@@ -118,7 +127,7 @@ export const watchAlways = (story: Story, allowed: Allowed, self?: string): Watc
     if (!TAKES.has(what)) return
     const machine = world.machine(name)
     if (machine.role === 'controlplane') {
-      const others = controlPlanesAway().filter(other => other !== name)
+      const others = controlPlanesAway().filter(other => other !== name && !allowed.nodeless?.includes(other))
       if (others.length > 0) object(`${what} on ${name} while ${others.join(', ')} was away`)
     }
     if (ENDS.has(what) && !allowed.undrained) {

@@ -83,6 +83,41 @@ describe('nobody could ask for an eviction while the time of the drain went by',
   })
 })
 
+describe('pods that may run on a cordoned Node', () => {
+  // As network operators and CSI controllers are deployed: with two nodes, each is the only one for its pod.
+  const operator = {
+    name: 'operator',
+    namespace: 'kube-system',
+    replicas: 2,
+    graceSeconds: 2,
+    tolerations: [{ key: 'node.kubernetes.io/unschedulable', operator: 'Exists' }],
+    on: [3, 4],
+  }
+  const told = { cluster: { workloads: [operator] }, spec: { ...spec, drain: { timeout: '2m' } }, allowed: { putBack: ['operator'] } }
+
+  it('are evicted once; those that are put back in their place go with the machine', async () => {
+    const { run, end } = await playWithDeaths(told)
+    expect(end.phase).toBe('Completed')
+    for (const name of ['wk-1', 'wk-2']) {
+      const evicted = run.world.journal.of('evicted', name).filter(e => e.detail.startsWith('kube-system/operator-'))
+      expect(evicted.length, name).toBeGreaterThan(0)
+      expect(evicted.length, name).toBeLessThan(4)
+    }
+  })
+
+  it('nor are they deleted again and again with the policy force', async () => {
+    const { run, end } = await play({ ...told, spec: { ...spec, drain: { policy: 'force', timeout: '1m' } } })
+    expect(end.phase).toBe('Completed')
+    expect(run.world.journal.of('pod-deleted')).toEqual([])
+  })
+
+  it('keep their budget as long as they are evicted', async () => {
+    const { run, end } = await play({ ...told, cluster: { workloads: [{ ...operator, budget: { maxUnavailable: 0 } }] } })
+    expect(end).toMatchObject({ phase: 'Paused', reason: 'DrainBlocked' })
+    expect(run.world.journal.of('reboot-requested', 'wk-1')).toEqual([])
+  })
+})
+
 describe("somebody else's cordon [B046 rancher/system-upgrade-controller#341, siderolabs/talos-controller-manager#31]", () => {
   it('stays, and the status says that it was there before', async () => {
     const { run, end } = await playWithDeaths({ spec, arrange: ({ world }) => world.userCordon('wk-2') })

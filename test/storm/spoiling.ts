@@ -1,4 +1,5 @@
 import type { Draft, Plan, Strike } from '../../src/storm/plan.ts'
+import type { Workload } from '../../src/world/population.ts'
 import type { Setting } from '../../src/storm/setting.ts'
 
 type Spoiling = {
@@ -25,6 +26,8 @@ export type Sabotage = Spoiling & {
   readonly spec?: Draft['spec']
   readonly isPlanned?: boolean
   readonly setting?: Setting
+  /** Besides a web server and a database. */
+  readonly workloads?: readonly Workload[]
 }
 
 const UPGRADE: Draft['spec'] = { kind: 'talos', talos: { version: 'v1.13.9' } }
@@ -38,6 +41,7 @@ export const planOf = ({
   spec = UPGRADE,
   isPlanned = false,
   setting,
+  workloads = [],
 }: Sabotage): Plan => ({
   seed: 1,
   kind: spec.kind,
@@ -46,6 +50,7 @@ export const planOf = ({
     workloads: [
       { name: 'web', replicas: 2, graceSeconds: 10, on: [controlPlanes, controlPlanes + 1] },
       { name: 'db', volume: true, graceSeconds: 10, on: [controlPlanes] },
+      ...workloads,
     ],
     ...(setting ? { setting } : {}),
   },

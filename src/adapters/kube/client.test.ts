@@ -69,6 +69,43 @@ it('a write names its author, its patch type, and its preconditions', async () =
   expect(server.asked[2]?.body).toMatchObject({ preconditions: { uid: 'u' }, gracePeriodSeconds: 0 })
 })
 
+describe('the pods of a node', () => {
+  const DATE = 'Tue, 01 Sep 2026 08:02:00 GMT'
+  const pod = (name: string, key: string, kind?: string) => ({
+    metadata: {
+      name,
+      creationTimestamp: '2026-09-01T08:00:30Z',
+      ...(kind ? { ownerReferences: [{ kind, controller: true }] } : {}),
+    },
+    spec: { nodeName: 'n', tolerations: [{ key, operator: 'Exists' }] },
+  })
+  const CORDON = 'node.kubernetes.io/unschedulable'
+  const ask = async (date: string, ...found: readonly object[]) => {
+    const { server, client } = await stage(({ url }, response) =>
+      json(response.setHeader('date', date), url.pathname === '/version' ? {} : { metadata: {}, items: found }),
+    )
+    const pods = await openKube(client).podsOn('n')
+    if (!pods.ok) throw new Error(pods.fault.message)
+    return { pods: pods.value.map(({ name, toleratesCordon, ageMs }) => ({ name, toleratesCordon, ageMs })), asked: server.asked.length }
+  }
+
+  it('are as old as the server says, where they may be put on one that is cordoned', async () =>
+    expect(await ask(DATE, pod('a', CORDON, 'ReplicaSet'), pod('b', 'other', 'ReplicaSet'))).toEqual({
+      pods: [
+        { name: 'a', toleratesCordon: true, ageMs: 90_000 },
+        { name: 'b', toleratesCordon: undefined, ageMs: undefined },
+      ],
+      asked: 2,
+    }))
+  it('are not asked for their age where it matters to nobody', async () =>
+    expect(await ask(DATE, pod('a', 'other', 'ReplicaSet'), pod('b', CORDON, 'DaemonSet'), pod('c', CORDON))).toMatchObject({
+      pods: [{}, { toleratesCordon: true, ageMs: undefined }, { toleratesCordon: true, ageMs: undefined }],
+      asked: 1,
+    }))
+  it('are there without one, where the server does not say what time it is', async () =>
+    expect(await ask('yesterday', pod('a', CORDON, 'StatefulSet'))).toMatchObject({ pods: [{ toleratesCordon: true, ageMs: undefined }] }))
+})
+
 describe('an eviction', () => {
   const pod = {
     namespace: 'd',

@@ -71,6 +71,8 @@ export type KubeClient = {
   readonly table: (resource: Resource, options?: ListOptions & { readonly objects?: 'metadata' | 'whole' }) => Promise<ApiResult<Table>>
   /** The server's own version, for example `v1.36.2`. */
   readonly version: () => Promise<ApiResult<string>>
+  /** As `Transport.time`. */
+  readonly time: () => Promise<ApiResult<number>>
   /** As `Transport.clockAhead`. */
   readonly clockAhead: () => Promise<ApiResult<number>>
   /** Its own metrics, as text. */
@@ -303,6 +305,7 @@ export const kubeClient = (transport: Transport, defaults: { readonly fieldManag
         ? apiFault('unknown', `${transport.peer}: /version names no version; the address must be that of a Kubernetes API server`)
         : { ok: true, value: version }
     },
+    time: () => transport.time(),
     clockAhead: () => transport.clockAhead(),
     metrics: async () => {
       const answer = await transport.send({

@@ -1,13 +1,11 @@
 // Nodes, pods and what surrounds them, from what the server said to the little that operations need.
 import { cordonedByOperation } from '../../api/cordon-owner.ts'
 import { CONTROL_PLANE_LABEL } from '../../api/names.ts'
+import { CORDON_TAINT, toleratesCordon } from '../../api/tolerations.ts'
 import type { LabelSelector } from '../../api/talos-operation.ts'
 import type { BudgetFacts, NodeFacts, PodFacts } from '../../ports/kube.ts'
 import type { KubeObject } from './client.ts'
 import { at, isRecord, list, number, record, text, texts } from './json.ts'
-
-/** A cordon shows as this taint too. */
-const UNSCHEDULABLE_TAINT = 'node.kubernetes.io/unschedulable'
 
 export const nodeOf = (node: KubeObject): NodeFacts => {
   const labels = texts(at(node, 'metadata', 'labels'))
@@ -29,7 +27,7 @@ export const nodeOf = (node: KubeObject): NodeFacts => {
     unschedulable,
     tainted: list(at(node, 'spec', 'taints'))
       .map(record)
-      .some(({ key, effect }) => key !== UNSCHEDULABLE_TAINT && (effect === 'NoSchedule' || effect === 'NoExecute')),
+      .some(({ key, effect }) => key !== CORDON_TAINT.key && (effect === 'NoSchedule' || effect === 'NoExecute')),
     bootID: text(info['bootID']),
     systemUUID: text(info['systemUUID']),
     kubeletVersion: text(info['kubeletVersion']),
@@ -71,9 +69,20 @@ export const podOf = (pod: KubeObject): PodFacts => {
     ownerKind: text(owner?.['kind']),
     terminating: text(at(pod, 'metadata', 'deletionTimestamp')) !== '',
     ready: ready?.['status'] === 'True',
+    ...(toleratesCordon(at(pod, 'spec', 'tolerations')) ? { toleratesCordon: true } : {}),
     ...(starts.length === 0 ? {} : { startedAt: Math.max(...starts) }),
   }
 }
+
+/** How old a pod is that tolerates a cordon, where that may matter to who drains its Node; others stay as they are. */
+export const withAge = (pod: KubeObject, facts: PodFacts, now: number): PodFacts => {
+  const created = Date.parse(text(at(pod, 'metadata', 'creationTimestamp')))
+  return mayComeBack(facts) && Number.isFinite(created) ? { ...facts, ageMs: now - created } : facts
+}
+
+/** One that is put on a cordoned Node by whatever makes it, and not because that has one on every Node. */
+export const mayComeBack = ({ toleratesCordon: tolerates, ownerKind, mirror }: PodFacts): boolean =>
+  tolerates === true && !mirror && ownerKind !== '' && ownerKind !== 'DaemonSet'
 
 /** Undefined for a budget without a selector: it covers no pod. */
 export const budgetOf = (budget: KubeObject): BudgetFacts | undefined => {

@@ -5,7 +5,7 @@ import type { ControlPlaneFacts } from '../../ports/control-plane.ts'
 import type { CiliumFacts, ClusterAddons, Kube, NodeFacts, PodFacts } from '../../ports/kube.ts'
 import type { ApiFault, ApiResult } from './classify.ts'
 import type { KubeClient, KubeObject } from './client.ts'
-import { budgetOf, nodeOf, podOf, tagVersion } from './facts.ts'
+import { budgetOf, mayComeBack, nodeOf, podOf, tagVersion, withAge } from './facts.ts'
 import type { Json } from './json.ts'
 import { at, deepFreeze, list, record, text, texts } from './json.ts'
 import type { Resource } from './resource.ts'
@@ -74,7 +74,14 @@ export const openKube = (client: KubeClient): Kube => {
     version: () => client.version(),
     clockAhead: () => client.clockAhead(),
     nodes: () => all(RESOURCE.node, nodeOf),
-    podsOn: node => all(RESOURCE.pod, podOf, `spec.nodeName=${node}`),
+    podsOn: async node => {
+      const listed = await client.list(RESOURCE.pod, { fieldSelector: `spec.nodeName=${node}` })
+      if (!listed.ok) return listed
+      const found = listed.value.items.map(pod => [pod, podOf(pod)] as const)
+      // Asked only where somebody may want to know. A server that does not say leaves them without an age.
+      const now = found.some(([, facts]) => mayComeBack(facts)) ? await client.time() : undefined
+      return { ok: true, value: deepFreeze(found.map(([pod, facts]) => (now?.ok ? withAge(pod, facts, now.value) : facts))) }
+    },
     budgets: async () => {
       const budgets = await all(RESOURCE.budget, budgetOf)
       return budgets.ok ? { ok: true, value: budgets.value.filter(budget => budget !== undefined) } : budgets

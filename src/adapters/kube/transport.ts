@@ -53,6 +53,8 @@ export type Transport = {
   readonly peer: string
   /** The body of a 2xx answer, parsed; text where it is no JSON. Asks again for `patienceMs`. */
   readonly send: (call: Call) => Promise<ApiResult<unknown>>
+  /** What the server's clock says, milliseconds since 1970: by the Date of its answers, which name the second that has begun. */
+  readonly time: () => Promise<ApiResult<number>>
   /** How far the server's clock is ahead of ours, milliseconds: by the Date of its answers, so right to about a second. */
   readonly clockAhead: () => Promise<ApiResult<number>>
   /**
@@ -173,6 +175,28 @@ export const openTransport = (options: TransportOptions): Transport => {
     )
   }
 
+  /** Something about the Date of an answer, and about what our own clock said meanwhile. */
+  const dated = (read: (date: number, now: number) => number): Promise<ApiResult<number>> => {
+    const call: Call = { verb: 'get', method: 'GET', path: '/version', resource: 'version', what: 'the time' }
+    return run<number>(
+      call,
+      async (stop, keep) => {
+        let secrets: readonly string[] = []
+        const before = clock.now()
+        const response = await exchange(call, stop.signal, found => keep((secrets = found)))
+        const after = clock.now()
+        stop.answered()
+        if (!isSuccess(response)) return refusalIn(call, response, secrets)
+        response.resume()
+        const date = Date.parse(text(response.headers.date))
+        return Number.isNaN(date)
+          ? apiFault('unknown', `${peer}: its answers have no Date`)
+          : { ok: true, value: read(date, (before + after) / 2) }
+      },
+      clock.monotonic(),
+    )
+  }
+
   return {
     peer,
     send: async call => {
@@ -185,27 +209,9 @@ export const openTransport = (options: TransportOptions): Transport => {
         await passed(clock, waitMs, call.signal)
       }
     },
-    clockAhead: () => {
-      const call: Call = { verb: 'get', method: 'GET', path: '/version', resource: 'version', what: 'the time' }
-      return run<number>(
-        call,
-        async (stop, keep) => {
-          let secrets: readonly string[] = []
-          const before = clock.now()
-          const response = await exchange(call, stop.signal, found => keep((secrets = found)))
-          const after = clock.now()
-          stop.answered()
-          if (!isSuccess(response)) return refusalIn(call, response, secrets)
-          response.resume()
-          const date = Date.parse(text(response.headers.date))
-          // The second that it names has begun.
-          return Number.isNaN(date)
-            ? apiFault('unknown', `${peer}: its answers have no Date`)
-            : { ok: true, value: date + 500 - (before + after) / 2 }
-        },
-        clock.monotonic(),
-      )
-    },
+    time: () => dated(date => date),
+    // The second that it names has begun.
+    clockAhead: () => dated((date, now) => date + 500 - now),
     stream: (call, on) => {
       const started = clock.monotonic()
       return run<void>(

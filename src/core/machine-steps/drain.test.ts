@@ -92,6 +92,56 @@ describe('drained', () => {
     expect(answer(over)).toBe(expected)
   })
 
+  const back = pod('op', { toleratesCordon: true, ageMs: 58_000 })
+  it.each([
+    ['stays, where it came since the drain began, a minute ago', { target: { step: 'drain' }, pods: [back] }, 'yes'],
+    [
+      'does not, where the same second may be meant',
+      { target: { step: 'drain' }, pods: [{ ...back, ageMs: 59_001 }] },
+      'no: 1 pod is still there: default/op',
+    ],
+    [
+      'does not, where nobody knows when it came',
+      { target: { step: 'drain' }, pods: [pod('op', { toleratesCordon: true })] },
+      'no: 1 pod is still there: default/op',
+    ],
+    ['does not, before the drain', { target: { step: 'cordon' }, pods: [back] }, 'no: 1 pod is still there: default/op'],
+    [
+      'does not, where nobody would put it back',
+      { target: { step: 'drain' }, pods: [{ ...back, ownerKind: '' }] },
+      'no: 1 pod is still there: default/op',
+    ],
+    [
+      'does not, where it cannot have come back',
+      { target: { step: 'drain' }, pods: [{ ...back, toleratesCordon: false }] },
+      'no: 1 pod is still there: default/op',
+    ],
+    [
+      'is told of, while others are waited for',
+      { target: { step: 'drain' }, pods: [pod('db'), back, { ...back, name: 'op-2' }] },
+      'no: 1 pod is still there: default/db; default/op, default/op-2 stay: they tolerate the cordon and would be put back',
+    ],
+    [
+      'is told of beside a budget',
+      { target: { step: 'drain' }, pods: [pod('db'), back], budgets: [budget('keep', 0)] },
+      'no: pod default/db is held by PodDisruptionBudget keep (allowed disruptions 0); default/op stays: it tolerates the cordon and would be put back',
+    ],
+  ] as readonly (readonly [string, Given, string])[])('a pod that tolerates the cordon %s', (_, over, expected) =>
+    expect(answer(over)).toBe(expected),
+  )
+
+  it('whoever has come to the drain only now believes no clock', () => {
+    const view = given({ target: { step: 'drain' }, pods: [back] })
+    expect(drainDone({ ...view, world: { ...view.world, watchedMs: 5000 } })).toMatchObject({ is: 'no' })
+    expect(drainDone({ ...view, world: { ...view.world, watchedMs: 59_000 } })).toMatchObject({ is: 'yes' })
+  })
+
+  it('past the drain, what tolerates the cordon does not begin it anew, and anything else does', () => {
+    const old = pod('op', { toleratesCordon: true, ageMs: 3_600_000 })
+    expect(drainDone(given({ target: { step: 'reboot' }, pods: [old] }), true)).toMatchObject({ is: 'yes' })
+    expect(drainDone(given({ target: { step: 'reboot' }, pods: [old, pod('db')] }), true)).toMatchObject({ is: 'no' })
+  })
+
   it('is nothing that can be asked of a machine without a Node', () =>
     expect(() => answer({ target: { node: undefined, goal: {} }, pods: [pod('db')] })).toThrow('wk-1 is to be drained, and has no node'))
 })

@@ -33,14 +33,37 @@ export const nodeToDrain = (view: Pick<View, 'target'>): string => {
   return node
 }
 
-const leaving = (view: View): Result<readonly PodFacts[]> => {
+/** Times of the API are right to a second. */
+const SECOND = 1000
+
+/**
+ * It tolerates the cordon, and was put on this very Node since the drain began: evicted, it would be put back, again and again. Whoever drains goes by
+ * what was there when he began, and those he has asked to go. How long the drain has been going on is told by no clock that somebody may have set.
+ */
+const isPutBack = ({ target, world }: View, { toleratesCordon, ownerKind, ageMs }: PodFacts, isPast: boolean): boolean => {
+  if (toleratesCordon !== true || ownerKind === '') return false
+  const drainingMs = target.step === 'drain' ? Math.min(world.now - ms(target.stepStartedAt), world.watchedMs) : 0
+  return isPast || (ageMs !== undefined && ageMs + SECOND <= drainingMs)
+}
+
+/** `isPast`: the Node was drained, and only has to have stayed so. */
+const leaving = (view: View, isPast = false): Result<readonly PodFacts[]> => {
   const pods = podFacts(view.world, nodeToDrain(view))
   if (!pods.ok) return pods
-  const going = pods.value.filter(p => staysBecause(p) === undefined && !selfStays(view, p))
+  const going = pods.value.filter(p => staysBecause(p) === undefined && !selfStays(view, p) && !isPutBack(view, p, isPast))
   return { ok: true, value: going.toSorted((a, b) => naturally(id(a), id(b))) }
 }
 
 const id = (pod: Pick<PodFacts, 'namespace' | 'name'>): string => `${pod.namespace}/${pod.name}`
+
+/** What is put back meanwhile, for those who wonder why it is there. */
+const putBackText = (view: View, isPast: boolean): string => {
+  const pods = podFacts(view.world, nodeToDrain(view))
+  const back = pods.ok ? pods.value.filter(p => !p.terminating && staysBecause(p) === undefined && isPutBack(view, p, isPast)).map(id) : []
+  if (back.length === 0) return ''
+  const [stay, they] = back.length === 1 ? ['stays', 'it tolerates'] : ['stay', 'they tolerate']
+  return `; ${some(back.toSorted(naturally))} ${stay}: ${they} the cordon and would be put back`
+}
 
 const some = (names: readonly string[]): string =>
   names.length > 4 ? `${names.slice(0, 4).join(', ')} and ${names.length - 4} more` : names.join(', ')
@@ -59,9 +82,9 @@ const isSilent = (view: View, name: string): boolean => {
 const ROUNDS_FOR_NEVER = 5
 
 /** Done when the pods are really gone, not only on their way, and their volumes are detached. */
-export const drainDone = (view: View): Answer => {
+export const drainDone = (view: View, isPast = false): Answer => {
   const node = nodeToDrain(view)
-  const pods = leaving(view)
+  const pods = leaving(view, isPast)
   if (!pods.ok) return unknown(`its pods cannot be listed: ${pods.fault.message}`)
   if (isSilent(view, node) && pods.value.every(p => p.terminating)) return YES
   if (pods.value.length > 0) {
@@ -73,11 +96,8 @@ export const drainDone = (view: View): Answer => {
       return { is: 'failed', reason: 'DrainBlocked', message }
     }
     const blocked = blockedBy(view)
-    return no(
-      blocked.length > 0
-        ? some(blocked)
-        : `${pods.value.length === 1 ? '1 pod is' : `${pods.value.length} pods are`} still there: ${some(pods.value.map(id))}`,
-    )
+    const there = `${pods.value.length === 1 ? '1 pod is' : `${pods.value.length} pods are`} still there: ${some(pods.value.map(id))}`
+    return no(`${blocked.length > 0 ? some(blocked) : there}${putBackText(view, isPast)}`)
   }
   const volumes = volumeFacts(view.world, node)
   if (!volumes.ok) return unknown(`its volumes cannot be listed: ${volumes.fault.message}`)

@@ -37,6 +37,26 @@ export const drainedFirst: Checker = {
         return node.metadata.name !== name && !isCordoned(node) && taints.length === 0 && conditionOf(node, 'Ready')?.status === 'True'
       })
     const podsSince = arrivals(scene, RESOURCE.pods)
+    /** When the drain of each machine was begun last. */
+    const begun = new Map<Machine, number>()
+    scene.onOperation(({ before, after }) => {
+      for (const target of after?.status.machines ?? []) {
+        const was = before?.status.machines?.find(t => t.name === target.name)
+        const machine = scene.machineOf(target)
+        if (machine && target.step === 'drain' && (was?.step !== 'drain' || was.stepStartedAt !== target.stepStartedAt))
+          begun.set(machine, scene.now())
+      }
+    })
+    // By which a pod is told from those that came before the drain: what a wrong clock makes of that is no fault of the drain.
+    const isClockOff = scene.stage.plan.strikes.some(s => s.family === 'clock')
+    const isPutBack = (pod: KubeObject, machine: Machine): boolean => {
+      const { tolerations = [] } = pod['spec'] as { tolerations?: readonly { key?: string; operator?: string }[] }
+      const mayBe = tolerations.some(
+        ({ key, operator }) => operator === 'Exists' && (key === undefined || key === 'node.kubernetes.io/unschedulable'),
+      )
+      const since = podsSince.get(pod.metadata.uid) ?? Infinity
+      return mayBe && (isClockOff || since >= (begun.get(machine) ?? Infinity))
+    }
     const volumesSince = arrivals(scene, RESOURCE.attachments)
     scene.onAct(({ what, machine, askedAt }) => {
       if (!TAKES_AWAY.has(what)) return
@@ -54,6 +74,7 @@ export const drainedFirst: Checker = {
         const isOwn = pod.metadata.namespace === OWN_POD.namespace && pod.metadata.name === OWN_POD.pod
         // Nobody would be there to go on if it could come back only to this very Node.
         if (isOwn && !hasRoomBeside(machine.name)) return false
+        if (isPutBack(pod, machine)) return false
         return nodeNameOf(pod) === machine.name && !isOfNode && (podsSince.get(pod.metadata.uid) ?? Infinity) < seen
       })
       if (left.length > 0) object(`${what} on ${machine.name} with ${left.map(p => p.metadata.name).join(', ')} still there`)

@@ -1,5 +1,6 @@
 import { cordonedByOperation } from '../../api/cordon-owner.ts'
 import { ANNOTATION, CONTROLLER, CONTROL_PLANE_LABEL } from '../../api/names.ts'
+import { toleratesCordon } from '../../api/tolerations.ts'
 import type { Result } from '../../ports/fault.ts'
 import { done, failed, ok } from '../../ports/fault.ts'
 import type { BudgetFacts, Kube, NodeFacts, PodFacts } from '../../ports/kube.ts'
@@ -79,8 +80,17 @@ const podFacts = readOnce((pod: KubeObject): PodFacts => ({
   ownerKind: pod.metadata.ownerReferences?.find(o => o.controller)?.kind ?? '',
   terminating: pod.metadata.deletionTimestamp !== undefined,
   ready: conditionOf(pod, 'Ready')?.status === 'True',
+  ...(toleratesCordon((pod.spec as { tolerations?: unknown }).tolerations) ? { toleratesCordon: true } : {}),
   ...startOf(pod),
 }))
+
+/** The server says the second of its clock, as it says that of a creation. */
+const aged = (pod: KubeObject, now: number): PodFacts => {
+  const facts = podFacts(pod)
+  const { toleratesCordon: tolerates, ownerKind, mirror } = facts
+  if (!tolerates || mirror || ownerKind === '' || ownerKind === 'DaemonSet') return facts
+  return { ...facts, ageMs: Date.parse(timestamp(now)) - Date.parse(pod.metadata.creationTimestamp) }
+}
 
 type Selector = Pick<BudgetFacts, 'matchExpressions'> & { readonly matchLabels?: Record<string, string> }
 
@@ -137,8 +147,8 @@ export const createKube = (world: World, client: Client): Kube => {
         ok(
           store
             .list(RESOURCE.pods)
-            .items.map(podFacts)
-            .filter(pod => pod.node === node),
+            .items.filter(pod => (pod.spec as { nodeName?: string }).nodeName === node)
+            .map(pod => aged(pod, store.now())),
         ),
       ),
     budgets: () =>

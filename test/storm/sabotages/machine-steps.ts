@@ -2,6 +2,14 @@ import type { Sabotage } from '../spoiling.ts'
 
 const STEPS = 'src/core/machine-steps'
 
+const OPERATOR = {
+  name: 'operator',
+  replicas: 2,
+  graceSeconds: 2,
+  on: [3, 4],
+  tolerations: [{ key: 'node.kubernetes.io/unschedulable', operator: 'Exists' }],
+}
+
 /** What all kinds share of the steps over a machine. */
 export const machineSteps: readonly Sabotage[] = [
   {
@@ -60,6 +68,22 @@ export const machineSteps: readonly Sabotage[] = [
     spec: { kind: 'node', node: { action: 'reboot', machine: 'wk-1' }, drain: { policy: 'force', timeout: '1m' } },
     setting: { storage: true, twoBudgets: true },
     strikes: [{ family: 'dead', what: 'answers too late', when: { call: 15 }, machine: 3, forMs: 180_000 }],
+  },
+  {
+    name: 'chase-what-is-put-back',
+    file: `${STEPS}/drain.ts`,
+    find: `  if (toleratesCordon !== true || ownerKind === '') return false`,
+    replace: `  if (toleratesCordon !== false) return false`,
+    caughtBy: 'harmless-trouble-costs-time-only',
+    workloads: [OPERATOR],
+  },
+  {
+    name: 'leave-what-tolerates-the-cordon',
+    file: `${STEPS}/drain.ts`,
+    find: `(ageMs !== undefined && ageMs + SECOND <= drainingMs)`,
+    replace: `ageMs !== undefined`,
+    caughtBy: 'drained-before-it-goes',
+    workloads: [OPERATOR],
   },
   {
     name: 'ignore-the-etcd-gate',
