@@ -5,7 +5,8 @@ import type { Fault } from '../ports/fault.ts'
 import type { NodeFacts } from '../ports/kube.ts'
 import type { MachineFacts } from '../ports/talos.ts'
 import type { Refusal } from './kind.ts'
-import { isSelected } from './machine-steps/target.ts'
+import { ailmentOf } from './machine-steps/other-control-planes.ts'
+import { controlPlanesOf, isSelected } from './machine-steps/target.ts'
 import type { World } from './world.ts'
 import { machineFacts, nodeOf, machineTitle } from './world.ts'
 
@@ -38,6 +39,27 @@ export const notReady = ({ facts: { stage, unmet }, name, machine }: Known): Ref
     `${name} is not ready: ${[`stage ${stage}`, ...unmet].join('; ')}. Wait until it is, or mend it first.`,
     machine.metadata.name,
   )
+
+/**
+ * Control planes that are not well, while others are to go away: that leaves fewer API servers than it has to. One of those that goes itself is none of
+ * them: its own going may be its cure.
+ */
+export const besideUnwell = (world: World, going: readonly TalosMachine[]): readonly Refusal[] => {
+  const names = going.filter(m => m.spec.role === 'controlplane').map(m => m.metadata.name)
+  const ailing = names.length > 0 ? controlPlanesOf(world).filter(m => !names.includes(m.metadata.name)) : []
+  return ailing.flatMap(machine => {
+    const ailment = ailmentOf(world, machine)
+    return ailment && ailment.reason !== 'MachineUnreachable'
+      ? [
+          overridable(
+            ailment.reason,
+            `${ailment.what}. While another control plane is away, its API server would be missed. Mend it first, or override.`,
+            machine.metadata.name,
+          ),
+        ]
+      : []
+  })
+}
 
 /** What stands between us and the Nodes. */
 export const nodesRefusal = (fault: Fault): Refusal => {

@@ -6,6 +6,7 @@ import type { WorkerState } from '../rollout-order.ts'
 import { allowedUnavailable, countMachines, workerQuota } from '../rollout-order.ts'
 import type { View, World } from '../world.ts'
 import { displayName, isKnown, machineFacts, machineTitle, nodeFacts } from '../world.ts'
+import { othersServe } from './other-control-planes.ts'
 
 const isWorker = (machine: TalosMachine): boolean => machine.spec.role === 'worker'
 const named = ({ metadata, status }: TalosMachine): Pick<WorkerState, 'name' | 'node'> => ({
@@ -58,12 +59,12 @@ export const workerTurn = ({ operation, target, world }: View): Turn => {
       : wait(`maxUnavailable allows ${quota.limit}`)
 }
 
-/** All control planes before any worker, and strictly one at a time; then workers, as many as `maxUnavailable` leaves. */
+/** All control planes before any worker, strictly one at a time, and only while all others are well; then workers, as many as `maxUnavailable` leaves. */
 export const controlPlanesFirst = (view: View): Turn => {
   const { operation, target } = view
   const waits = afterControlPlanes(view)
   if (waits) return waits
-  if (target.role === 'controlplane') return openTargets(operation.status).length > 0 ? wait('another machine is open') : YES
+  if (target.role === 'controlplane') return openTargets(operation.status).length > 0 ? wait('another machine is open') : othersServe(view)
   return workerTurn(view)
 }
 

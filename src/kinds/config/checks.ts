@@ -9,6 +9,7 @@ import { heldBecause } from '../../core/machine-steps/order.ts'
 import { controlPlanesOf, isSelected } from '../../core/machine-steps/target.ts'
 import type { Known } from '../../core/preflight.ts'
 import {
+  besideUnwell,
   identity,
   knownOf,
   nodesRefusal,
@@ -84,6 +85,12 @@ export const checks = (operation: TalosOperation, world: World): Checked => {
     ...(nodes.ok ? identity(world, known, nodes.value) : [nodesRefusal(nodes.fault)]),
     ...modes(operation, mine),
     ...health(mine),
+    ...(specOf(operation).mode === 'staged'
+      ? []
+      : besideUnwell(
+          world,
+          mine.map(k => k.machine),
+        )),
     ...ofPatches,
     // Where the patches are wrong by themselves, each machine would say the same again.
     ...(ofPatches.length > 0 ? [] : grouped(wishes.flatMap(one => ofMachine(operation, world, one)))),

@@ -3,8 +3,9 @@ import type { EtcdGateVerdict } from '../../core/etcd-gate.ts'
 import type { Answer, Step, Verdict } from '../../core/kind.ts'
 import { YES, no, unknown, wait } from '../../core/kind.ts'
 import { apiServer, nodeReady, rejoin, soak, uncordon } from '../../core/machine-steps/coming-back.ts'
-import { asGuard, etcdNeed, etcdSampleMs, gate } from '../../core/machine-steps/etcd.ts'
+import { asGuard, etcdSampleMs, gate } from '../../core/machine-steps/etcd.ts'
 import { asRecorded, both, denied, since } from '../../core/machine-steps/guards.ts'
+import { goingNeed, othersServe } from '../../core/machine-steps/other-control-planes.ts'
 import { cordon, drain, transferLeadership } from '../../core/machine-steps/setting-aside.ts'
 import { addressOf, isControlPlane, machineOf, replaced } from '../../core/machine-steps/target.ts'
 import type { View, World } from '../../core/world.ts'
@@ -19,7 +20,8 @@ import { pods, ready } from './well.ts'
 export const restartGate = (operation: TalosOperation, world: World, target: string): EtcdGateVerdict =>
   gate(operation, world, { purpose: 'restart', target, etcdStepAllowed: true })
 
-const mayGoAway = (view: View): Verdict => (isControlPlane(view) ? asGuard(restartGate(view.operation, view.world, view.target.name)) : YES)
+const mayGoAway = (view: View): Verdict =>
+  isControlPlane(view) ? both(asGuard(restartGate(view.operation, view.world, view.target.name)), () => othersServe(view)) : YES
 
 /** It was rebooted since it was opened, and runs what was staged. */
 const rebooted = (view: View): Answer => {
@@ -45,7 +47,7 @@ const reboot: Step = {
   name: 'reboot',
   summary: 'Reboots the machine. Done when its boot id has changed, whoever caused that, and it runs the staged configuration.',
   needs: configNeeds,
-  guardNeeds: etcdNeed,
+  guardNeeds: goingNeed,
   done: rebooted,
   guard: view => both(mayReboot(view), () => mayGoAway(view)),
   guardStableMs: etcdSampleMs,

@@ -17,14 +17,18 @@ const podNeeds = (view: View): readonly Need[] => (isControlPlane(view) ? static
 const machineIsWell = (view: View): Answer => {
   const facts = machineOf(view)
   if (!facts.ok) return replaced(view) ?? unknown(`it does not answer: ${facts.fault.message}`)
-  return reportsReady(facts.value)
+  // Talos only says that the pod is not ready, and not why.
+  return crash(view) ?? reportsReady(facts.value)
 }
 
 /** The static pods are those that Talos renders from the configuration as it is now, and each of them works. */
 const podsAreWell = (view: View): Answer => {
-  if (!isControlPlane(view)) return YES
-  const crashing = crashingPod(view)
-  if (!crashing) return staticPodsRun(view)
+  return isControlPlane(view) ? (crash(view) ?? staticPodsRun(view)) : YES
+}
+
+const crash = (view: View): Extract<Answer, { is: 'failed' }> | undefined => {
+  const crashing = isControlPlane(view) ? crashingPod(view) : undefined
+  if (!crashing) return undefined
   const { component, node, waiting, restarts } = crashing
   return {
     is: 'failed',
@@ -97,6 +101,7 @@ export const pods: Step = {
 export const ready: Step = {
   name: 'verify',
   summary: 'Talos reports the machine running and ready.',
+  needs: podNeeds,
   done: machineIsWell,
   deadlineMs: () => WELL_MS,
   failure: whyNotReady,

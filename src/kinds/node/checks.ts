@@ -6,7 +6,17 @@ import { gate, gateText } from '../../core/machine-steps/etcd.ts'
 import { candidateOf, controlPlanesOf, isOnlySchedulable } from '../../core/machine-steps/target.ts'
 import { bootsPending } from '../../core/pending-configuration.ts'
 import type { Known } from '../../core/preflight.ts'
-import { impostors, knownOf, nodesRefusal, once, overridable, refuse, unanswered, unregistered } from '../../core/preflight.ts'
+import {
+  besideUnwell,
+  impostors,
+  knownOf,
+  nodesRefusal,
+  once,
+  overridable,
+  refuse,
+  unanswered,
+  unregistered,
+} from '../../core/preflight.ts'
 import { versionOrder, versionSpan } from '../../core/versions.ts'
 import type { Need, World } from '../../core/world.ts'
 import { nodeFacts, nodeOf, serviceFacts, machineTitle } from '../../core/world.ts'
@@ -58,6 +68,7 @@ export const checks = (operation: TalosOperation, world: World): Checked => {
     ...known.flatMap(k => [...platform(operation, k), ...health(operation, k), ...role(action, k, world), ...version(operation, k)]),
     ...known.flatMap(k => service(operation, k, world)),
     ...(machine.spec.role === 'controlplane' && known.length > 0 ? quorum(operation, world, machine) : []),
+    ...(DRAINING.includes(action) ? besideUnwell(world, [machine]) : []),
   ]
   const talos = versionSpan(known.map(k => k.facts.version))
   return { found: talos ? { talos } : {}, refusals: once(refusals), notes: known.flatMap(k => notes(operation, world, k)) }

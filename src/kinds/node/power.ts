@@ -1,8 +1,9 @@
 import type { Answer, Stage, Step, Verdict } from '../../core/kind.ts'
 import { YES, no, unknown } from '../../core/kind.ts'
 import { READY_MS, apiServer, nodeReady, rejoin, uncordon } from '../../core/machine-steps/coming-back.ts'
-import { etcdNeed, etcdSampleMs } from '../../core/machine-steps/etcd.ts'
+import { etcdSampleMs } from '../../core/machine-steps/etcd.ts'
 import { both, denied, since } from '../../core/machine-steps/guards.ts'
+import { goingNeed } from '../../core/machine-steps/other-control-planes.ts'
 import { cordon, drain, transferLeadership } from '../../core/machine-steps/setting-aside.ts'
 import { addressOf, machineOf, replaced } from '../../core/machine-steps/target.ts'
 import type { View } from '../../core/world.ts'
@@ -33,7 +34,7 @@ const rebooted = (view: View): Answer => {
 const reboot: Step = {
   name: 'reboot',
   summary: 'Reboots the machine. Done when its boot id has changed, whoever caused it.',
-  guardNeeds: etcdNeed,
+  guardNeeds: goingNeed,
   done: rebooted,
   guard: view => both(mayReboot(view), () => mayGoAway(view)),
   guardStableMs: etcdSampleMs,
@@ -90,7 +91,7 @@ const stopped = (view: View): Answer => {
 const shutdown: Step = {
   name: 'shutdown',
   summary: 'Powers the machine off. Done when it has not answered for two minutes; that it is off can only be seen on the spot.',
-  guardNeeds: etcdNeed,
+  guardNeeds: goingNeed,
   done: stopped,
   stableMs: view => (machineOf(view).ok ? 0 : SILENT_MS),
   guard: view => both(stillThere(view), () => mayGoAway(view)),

@@ -4,6 +4,7 @@ import { YES, no, unknown, wait } from '../../core/kind.ts'
 import { giveBack, rejoin } from '../../core/machine-steps/coming-back.ts'
 import { asGuard, etcdNeed, etcdSampleMs, etcdViews, gate } from '../../core/machine-steps/etcd.ts'
 import { asRecorded, both, denied, mayNotWriteNodes, since } from '../../core/machine-steps/guards.ts'
+import { goingNeed, othersServe } from '../../core/machine-steps/other-control-planes.ts'
 import { cordon, drain, transferLeadership } from '../../core/machine-steps/setting-aside.ts'
 import { addressOf, chosen, isControlPlane, machineOf, nodeOfTarget } from '../../core/machine-steps/target.ts'
 import type { View } from '../../core/world.ts'
@@ -25,7 +26,7 @@ const rebootsAfter = (view: View): boolean => specOf(view.operation).rebootAfter
 
 export const removalGate = (view: Pick<View, 'operation' | 'world' | 'target'>) =>
   gate(view.operation, view.world, { purpose: 'removal', target: view.target.name, etcdStepAllowed: true })
-const mayLeave = (view: View): Verdict => (isControlPlane(view) ? asGuard(removalGate(view)) : YES)
+const mayLeave = (view: View): Verdict => (isControlPlane(view) ? both(asGuard(removalGate(view)), () => othersServe(view)) : YES)
 
 /** The member that the machine was when it was opened; empty where it was none. */
 const memberOf = (view: View): string => chosen(view.target, 'member')
@@ -64,7 +65,7 @@ const leave: Step = {
     'Takes the recorded member out of etcd: by its own leave, or through another control plane where its own etcd is unwell. Done when the others no longer list it.',
   applies: isControlPlane,
   needs: etcdNeed,
-  guardNeeds: etcdNeed,
+  guardNeeds: goingNeed,
   done: hasLeft,
   guard: view => both(asRecorded(view), () => mayLeave(view)),
   guardStableMs: etcdSampleMs,
@@ -127,7 +128,7 @@ const reset: Step = {
   summary:
     'Wipes the machine. Done when it answers in maintenance, with its own UUID; where it is powered off, when it has been silent for two minutes.',
   needs: view => (isAsked(view) && !machineOf(view).ok ? [{ what: 'maintenance', name: view.target.name }] : []),
-  guardNeeds: etcdNeed,
+  guardNeeds: goingNeed,
   done: wiped,
   stableMs: view => {
     const seen = isAsked(view) && !machineOf(view).ok ? view.world.facts.maintenance[view.target.name] : undefined

@@ -3,6 +3,7 @@ import { YES } from '../../core/kind.ts'
 import { giveBack } from '../../core/machine-steps/coming-back.ts'
 import { etcdNeed } from '../../core/machine-steps/etcd.ts'
 import { candidateOf, drainGoal, isControlPlane, machineOf } from '../../core/machine-steps/target.ts'
+import { goingNeed, othersServe } from '../../core/machine-steps/other-control-planes.ts'
 import { losses } from '../../core/machine-steps/losses.ts'
 import { workerTurn } from '../../core/machine-steps/turn.ts'
 import type { View } from '../../core/world.ts'
@@ -36,8 +37,8 @@ export const actionStage = (action: Action, part: Part): Stage => ({
     const machines = meant(operation, world)
     return machines.length === 1 ? machines.map(candidateOf) : []
   },
-  turn: view => (part.takesAway && !isControlPlane(view) ? workerTurn(view) : YES),
-  openNeeds: view => [...etcdNeed(view), ...(part.openNeeds?.(view) ?? [])],
+  turn: view => (!part.takesAway ? YES : isControlPlane(view) ? othersServe(view) : workerTurn(view)),
+  openNeeds: view => [...(part.takesAway ? goingNeed(view) : etcdNeed(view)), ...(part.openNeeds?.(view) ?? [])],
   open: view => {
     const facts = machineFacts(view.world, view.target.name)
     if (!facts.ok) return { wait: `it does not answer: ${facts.fault.message}`, reason: 'MachineUnreachable' }

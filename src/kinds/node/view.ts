@@ -6,7 +6,8 @@ import type { EtcdGateVerdict } from '../../core/etcd-gate.ts'
 import type { Step, Verdict } from '../../core/kind.ts'
 import { YES, blockOf, wait } from '../../core/kind.ts'
 import { asGuard, etcdViews, gate } from '../../core/machine-steps/etcd.ts'
-import { asRecorded } from '../../core/machine-steps/guards.ts'
+import { asRecorded, both } from '../../core/machine-steps/guards.ts'
+import { othersServe } from '../../core/machine-steps/other-control-planes.ts'
 import { hostsCalled } from '../../core/machine-name.ts'
 import { chosen, isControlPlane, machineOf } from '../../core/machine-steps/target.ts'
 import type { View, World } from '../../core/world.ts'
@@ -32,7 +33,7 @@ export const restartGate = (operation: TalosOperation, world: World, target: str
   gate(operation, world, { purpose: operation.spec.override ? 'repair' : 'restart', target, etcdStepAllowed: true })
 
 export const mayGoAway = (view: View): Verdict =>
-  isControlPlane(view) ? asGuard(restartGate(view.operation, view.world, view.target.name)) : YES
+  isControlPlane(view) ? both(asGuard(restartGate(view.operation, view.world, view.target.name)), () => othersServe(view)) : YES
 
 export const settled = ({ operation, world }: View): EtcdGateVerdict =>
   gate(operation, world, { purpose: 'settled', etcdStepAllowed: true })

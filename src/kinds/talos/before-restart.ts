@@ -1,8 +1,9 @@
 import type { LongOutcome, Step } from '../../core/kind.ts'
 import { YES, no } from '../../core/kind.ts'
 import { receiptOf } from '../../core/ledger.ts'
-import { etcdNeed, etcdSampleMs } from '../../core/machine-steps/etcd.ts'
+import { etcdSampleMs } from '../../core/machine-steps/etcd.ts'
 import { asRecorded, both, denied, since } from '../../core/machine-steps/guards.ts'
+import { goingNeed } from '../../core/machine-steps/other-control-planes.ts'
 import { cordon, drain, transferLeadership } from '../../core/machine-steps/setting-aside.ts'
 import { addressOf } from '../../core/machine-steps/target.ts'
 import type { View } from '../../core/world.ts'
@@ -57,7 +58,7 @@ const install: Step = {
   name: 'install',
   summary: 'Runs the installer, which writes the other boot slot and nothing else.',
   applies: view => !isLegacy(view),
-  guardNeeds: etcdNeed,
+  guardNeeds: goingNeed,
   done: view => (isInstalled(view) ? YES : no('the installer has not ended yet')),
   guard: view => both(asRecorded(view), () => gateGuard(view)),
   guardStableMs: etcdSampleMs,

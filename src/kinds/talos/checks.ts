@@ -13,6 +13,7 @@ import { controlPlanesOf, isOnlySchedulable, isSelected } from '../../core/machi
 import { bootsPending } from '../../core/pending-configuration.ts'
 import type { Known } from '../../core/preflight.ts'
 import {
+  besideUnwell,
   identity,
   knownOf,
   nodesRefusal,
@@ -56,6 +57,10 @@ export const checks = (operation: TalosOperation, world: World): Checked => {
     ...direction(mine, spec.version),
     ...images(operation, world, mine),
     ...health(mine),
+    ...besideUnwell(
+      world,
+      mine.map(k => k.machine),
+    ),
     ...quorum(operation, world, mine),
     ...oneOfTwo(operation, world, mine),
     ...combinations(operation, world, mine, nodes.ok ? nodes.value : []),

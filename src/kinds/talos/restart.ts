@@ -2,6 +2,7 @@ import { durationMs } from '../../api/duration.ts'
 import type { LongOutcome, Step } from '../../core/kind.ts'
 import { etcdNeed, etcdSampleMs } from '../../core/machine-steps/etcd.ts'
 import { both, denied, since } from '../../core/machine-steps/guards.ts'
+import { goingNeed } from '../../core/machine-steps/other-control-planes.ts'
 import { addressOf, controlPlanesOf, isControlPlane, machineOf } from '../../core/machine-steps/target.ts'
 import type { View } from '../../core/world.ts'
 import type { Result } from '../../ports/fault.ts'
@@ -36,7 +37,7 @@ const reboot: Step = {
   summary: 'Reboots the machine into the new version. Done when its boot id has changed.',
   applies: view => !isLegacy(view),
   needs: view => (cameBackOther(view) ? etcdNeed(view) : []),
-  guardNeeds: etcdNeed,
+  guardNeeds: goingNeed,
   done: restarted,
   guard: view => both(mayRestart(view), () => gateGuard(view)),
   guardStableMs: etcdSampleMs,
@@ -58,7 +59,7 @@ const legacyUpgrade: Step = {
   summary: 'Below Talos 1.13: one call that drains, installs and reboots. Done when the boot id has changed.',
   applies: isLegacy,
   needs: view => (cameBackOther(view) ? etcdNeed(view) : []),
-  guardNeeds: etcdNeed,
+  guardNeeds: goingNeed,
   done: restarted,
   guard: view => both(mayRestart(view), () => gateGuard(view)),
   guardStableMs: etcdSampleMs,

@@ -4,6 +4,7 @@ import type { Candidate, Opening, Stage } from '../../core/kind.ts'
 import { etcdLeader } from '../../core/machine-steps/etcd.ts'
 import { machineToOpen } from '../../core/machine-steps/opening.ts'
 import { heldOrNot, inOrder } from '../../core/machine-steps/order.ts'
+import { othersNeed } from '../../core/machine-steps/other-control-planes.ts'
 import { drainGoal, isSelected } from '../../core/machine-steps/target.ts'
 import { controlPlanesFirst } from '../../core/machine-steps/turn.ts'
 import { versionOrder } from '../../core/versions.ts'
@@ -60,6 +61,7 @@ export const rollout: Omit<Stage, 'preview'> = {
   orderNeeds,
   order,
   turn: controlPlanesFirst,
+  openNeeds: othersNeed,
   open,
   outdated,
   steps,

@@ -9,6 +9,8 @@ import { blockOf } from '../../core/kind.ts'
 import type { Verdict } from '../../core/kind.ts'
 import { YES } from '../../core/kind.ts'
 import { asGuard, gate as askGate } from '../../core/machine-steps/etcd.ts'
+import { both } from '../../core/machine-steps/guards.ts'
+import { othersServe } from '../../core/machine-steps/other-control-planes.ts'
 import { chosen, controlPlanesOf, isControlPlane } from '../../core/machine-steps/target.ts'
 import { factoryHost } from '../../core/talos-image.ts'
 import { isBelow } from '../../core/versions.ts'
@@ -51,9 +53,9 @@ const crossesEtcdMinor = (operation: TalosOperation, world: World): boolean => {
   return [...from].some(fromTalos => crossesMinor({ fromTalos, toTalos, runningEtcd: [] }))
 }
 
-/** On a control plane, whether etcd lets it go away. */
+/** On a control plane, whether etcd and the other control planes let it go away. */
 export const gateGuard = (view: View): Verdict =>
-  isControlPlane(view) ? asGuard(gate(view.operation, view.world, 'restart', view.target.name)) : YES
+  isControlPlane(view) ? both(asGuard(gate(view.operation, view.world, 'restart', view.target.name)), () => othersServe(view)) : YES
 
 export const chooseImage = (
   operation: TalosOperation,
