@@ -84,6 +84,17 @@ describe('an operation that is deleted between two machines', () => {
     await isRefusedAnew(story)
   })
 
+  it('whose namespace goes, in which nothing can be created any more: it holds nothing up', async () => {
+    const story = await betweenMachines()
+    story.world.calls.intercept(({ name }) =>
+      name === 'createLease'
+        ? { do: 'fail', when: 'before', fault: { kind: 'forbidden', message: 'the namespace is being terminated' } }
+        : undefined,
+    )
+    story.world.store.remove(RESOURCE.leases, NAMESPACE, leaseName(CLUSTER))
+    await deleted(story)
+  })
+
   it('whose cluster is gone', async () => {
     const story = await betweenMachines()
     story.world.store.remove(ICHOR.clusters, NAMESPACE, CLUSTER)

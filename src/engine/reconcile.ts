@@ -134,13 +134,13 @@ const perform = async (engine: Reconciler, operation: TalosOperation, world: Wor
       return world.lock
         ? after(engine, operation, 'releasing the cluster lock', await releaseLock(home, clock, world.lock, decision.deeds))
         : AGAIN
-    case 'remember':
-      return after(
-        engine,
-        operation,
-        'remembering what was done',
-        await rememberDeeds(home, world.lock, world.cluster.metadata, decision.deeds),
-      )
+    case 'remember': {
+      const told = await rememberDeeds(home, world.lock, world.cluster.metadata, decision.deeds)
+      // Where a namespace goes nothing can be created in it any more, and whoever waits for that must not hold it up.
+      const isInVain = !told.ok && !world.lock && (told.fault.kind === 'forbidden' || told.fault.kind === 'notFound')
+      if (isInVain) return performBlindly(engine, operation, { do: 'drop-finalizer' })
+      return after(engine, operation, 'remembering what was done', told)
+    }
     case 'cancel-act':
       engine.longActs.cancel(operation.metadata.uid, decision.target)
       return AGAIN
