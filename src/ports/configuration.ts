@@ -4,11 +4,13 @@ import type { Result } from './fault.ts'
 export type MachineConfiguration = {
   /** What the machine runs. */
   readonly running: string
-  /**
-   * What the next boot takes: another text where one is staged, or where the one that runs is only tried. Talos tells it since 1.10; below that it is the
-   * running one here.
-   */
+  /** What the next boot takes: another text where one is staged, or where the one that runs is only tried. */
   readonly onDisk: string
+  /**
+   * The machine does not tell what is on its disk, so that `onDisk` is the running one here, and whether that is only on trial nobody can see. Talos tells
+   * it since 1.10; but after a boot only once it was given another configuration for good, or for the next boot: a trial does not count.
+   */
+  readonly isDiskUntold?: true
   /**
    * Why they differ; absent where they do not. staged: the one on the disk waits for its boot. trial: the one that runs was written after it, and the
    * machine puts the other one back by itself after a while, unless something ended the trial, which nobody can tell. Any write but another trial

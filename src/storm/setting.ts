@@ -46,6 +46,8 @@ export type Setting = {
   readonly capitals?: boolean
   /** The deployment of a storage system with a budget of its own. */
   readonly storage?: boolean
+  /** All machines have booted since they were last given a configuration. */
+  readonly booted?: boolean
   readonly oddities?: Oddities
 }
 
@@ -145,6 +147,7 @@ export const drawSetting = (random: Random, shape: Omit<Shape, 'setting'>, to: s
     ...(workers > 0 && random.chance(0.2) ? { ownPod: controlPlanes + random.between(0, workers - 1) } : {}),
     ...(random.chance(0.1) ? { capitals: true } : {}),
     ...(random.chance(0.25) ? { gates: drawGates(random) } : {}),
+    ...(random.chance(0.5) ? { booted: true } : {}),
     ...(random.chance(0.5) ? { oddities: drawOddities(random, { machines, controlPlanes, kubernetes, talos, to }) } : {}),
   }
   // Who brought Cilium later may have left the word for the other network where it was.
@@ -183,12 +186,13 @@ export const worldOf = (setting: Setting, { controlPlanes, talos }: Pick<Shape, 
 
 /** What is written once the machines are known. */
 export const setUp = ({ world }: Story, setting: Setting): void => {
-  const { extensions, marks = [], gates, image, bloated, twoBudgets, service, oddities } = setting
+  const { extensions, marks = [], gates, image, bloated, twoBudgets, service, booted, oddities } = setting
   const { store, registry } = world
   registry.addSchematic(OTHER_SCHEMATIC, ['iscsi-tools', 'util-linux-tools'])
   registry.addRepository(MIRROR, extensions ? SCHEMATIC : '')
   registry.addRepository(OTHER_MIRROR, OTHER_SCHEMATIC)
   if (gates) setUpStorage(world)
+  for (const machine of booted ? world.machines : []) machine.hasPersistent = false
   if (oddities) setUpOddities(world, oddities)
   const objectOf = (index: number) => {
     const [address] = world.machine(index).addresses

@@ -50,6 +50,7 @@ const comeUp = (site: Site, machine: Machine): void => {
   // What was not written to a disk is lost.
   machine.config = isInstalled(disk) ? configOnDisk(machine) : ''
   machine.onDisk = undefined
+  machine.hasPersistent = false
   if (!isInstalled(disk)) machine.partial = ''
   // What it is may have changed with its configuration, and does so only here.
   if (machine.config !== '') machine.role = roleIn(machine.config)

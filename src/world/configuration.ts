@@ -2,7 +2,9 @@ import type { ApplyMode } from '../ports/configuration.ts'
 import { cutByConfig } from './cut.ts'
 import { readKubernetesConfig } from './kubernetes-config.ts'
 import type { Machine } from './machine.ts'
+import { versionOf } from './machine.ts'
 import { INSTALL_IMAGE, readScalar } from './machine-config.ts'
+import { isAtLeast } from './releases.ts'
 import type { Site } from './site.ts'
 import { later } from './site.ts'
 
@@ -12,6 +14,12 @@ export const configOnDisk = (machine: Machine): string => machine.onDisk ?? mach
 /** Why another one is on the disk; undefined where it is the one that runs. */
 export const pendingOf = ({ onDisk, config, isStaged }: Machine): 'staged' | 'trial' | undefined =>
   onDisk === undefined || onDisk === config ? undefined : isStaged ? 'staged' : 'trial'
+
+/** Whether the machine tells what is on its disk: Talos does since 1.10, once it was given a configuration since its boot that is no trial. */
+export const tellsDisk = (machine: Machine): boolean => machine.hasPersistent && isAtLeast(versionOf(machine), 1, 10)
+
+/** As far as anybody can see from outside. */
+export const toldPendingOf = (machine: Machine): 'staged' | 'trial' | undefined => (tellsDisk(machine) ? pendingOf(machine) : undefined)
 
 /** The images of Kubernetes' programs. */
 const imagesIn = (site: Site, text: string): ReadonlyMap<string, string> => {
@@ -39,6 +47,7 @@ export const setConfig = (site: Site, machine: Machine, text: string): void => {
   machine.endTrial?.()
   machine.config = text
   machine.onDisk = undefined
+  machine.hasPersistent = true
   told(site, machine, before)
 }
 
@@ -47,6 +56,7 @@ export const stageConfig = (site: Site, machine: Machine, text: string): void =>
   machine.endTrial?.()
   machine.onDisk = text
   machine.isStaged = true
+  machine.hasPersistent = true
   site.tell(machine, 'config')
 }
 

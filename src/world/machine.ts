@@ -68,6 +68,11 @@ export type Machine = {
   onDisk: string | undefined
   /** Whether the one on the disk came after the one that runs: so it is staged, and not what a trial goes back to. */
   isStaged: boolean
+  /**
+   * Talos has a resource of what is on its disk. It comes with a configuration that is given for good or for the next boot, not with a trial, and a boot
+   * begins without one.
+   */
+  hasPersistent: boolean
   /** Documents that it got in maintenance and that do not suffice to boot; empty where there are none. */
   partial: string
   /** Ends the trial of a configuration before its time. */
@@ -149,6 +154,7 @@ export const createMachine = (options: MachineOptions): Machine => ({
   config: options.config,
   onDisk: undefined,
   isStaged: false,
+  hasPersistent: true,
   partial: '',
   endTrial: undefined,
   configured: undefined,

@@ -61,8 +61,8 @@ export async function readConfiguration(calls: Calls, address: string): Promise<
   if (!running.ok) return running
   if (!onDisk.ok) return onDisk
   if (running.value === undefined) return failed('precondition', `${address}: the machine has no configuration: it is in maintenance mode`)
-  if (onDisk.value === undefined || saysTheSame(onDisk.value.text, running.value.text))
-    return ok({ running: running.value.text, onDisk: running.value.text })
+  if (onDisk.value === undefined) return ok({ running: running.value.text, onDisk: running.value.text, isDiskUntold: true })
+  if (saysTheSame(onDisk.value.text, running.value.text)) return ok({ running: running.value.text, onDisk: running.value.text })
   const pending = onDisk.value.updated > running.value.updated ? 'staged' : 'trial'
   return ok({ running: running.value.text, onDisk: onDisk.value.text, pending })
 }

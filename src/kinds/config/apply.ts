@@ -20,7 +20,7 @@ import { configNeeds, heldNow, recorded, runsNow, short, wishFor } from './view.
 const WRITE_MS = 10 * 60_000
 
 /** For how long Talos is asked to keep a configuration on trial: three minutes, by the pace of the waits that are ours. */
-const tryMs = ({ world }: View): number => 9 * world.timing.etcdStableMs
+const tryMs = ({ world }: Pick<View, 'world'>): number => 9 * world.timing.etcdStableMs
 
 /** Steps before which nothing of ours can be in a configuration. */
 export const isBeforeWriting = ({ target }: Pick<View, 'target'>): boolean => target.step === undefined || target.step === 'compare'
@@ -179,11 +179,21 @@ const cannotBeJudged = (view: View): boolean => {
   return target.step === 'trial' && !nodeFacts(world).ok && world.now - ms(target.stepStartedAt) >= tryMs(view) - provingMs(view)
 }
 
-/** A trial that could not be judged still runs. */
-const isLeft = ({ target, world }: View): boolean => {
+/**
+ * Whether what the machine runs may be there for a trial only, which began at `begun` at the latest. One that does not tell what is on its disk shows no
+ * trial: there it may be one for as long as ours takes.
+ */
+const mayBeOnTrial = ({ target, world }: View, begun: string | undefined): boolean => {
   const configuration = configurationFacts(world, target.name)
-  const isOnTrial = configuration.ok && configuration.value.pending === 'trial'
-  return target.step === 'try' && target.firstActedAt === undefined && isOnTrial
+  if (!configuration.ok) return false
+  const { pending, isDiskUntold = false } = configuration.value
+  return pending === 'trial' || (isDiskUntold && world.now - ms(begun) < tryMs({ world }))
+}
+
+/** A trial that could not be judged still runs. */
+const isLeft = (view: View): boolean => {
+  const { target } = view
+  return target.step === 'try' && target.firstActedAt === undefined && mayBeOnTrial(view, target.stepStartedAt)
 }
 
 /** A trial of which nothing is known is tried again, but not for ever. */
@@ -256,6 +266,9 @@ export const tryOut = {
 /** How long the machine may take to be well, and the trial to end by itself where it never is. */
 export const trialMs = (view: View): number => tryMs(view) + provingMs(view)
 
+/** When its trial began, or at the latest. */
+const triedAt = ({ target }: View): string | undefined => receiptOf(target, 'try')?.at ?? target.actedAt
+
 /** A machine that is left in its trial is told of: there is nothing to be done, because Talos ends it. */
 export const trialOver: GivingBack = {
   name: 'trial-over',
@@ -264,10 +277,11 @@ export const trialOver: GivingBack = {
   done: view => {
     const configuration = configurationFacts(view.world, view.target.name)
     if (!configuration.ok) return unknown(`its configuration cannot be read: ${configuration.fault.message}`)
-    return configuration.value.pending === 'trial' && runsNow(view) === 'computed' ? no('the patched configuration is on trial') : YES
+    const isOnTrial = runsNow(view) === 'computed' && mayBeOnTrial(view, triedAt(view) ?? view.target.stepStartedAt)
+    return isOnTrial ? no('the patched configuration is on trial') : YES
   },
   guard: view => {
-    const begun = receiptOf(view.target, 'try')?.at ?? view.target.actedAt
+    const begun = triedAt(view)
     const latest = begun === undefined ? '' : `, at the latest at ${iso(ms(begun) + tryMs(view))}`
     return wait(`the patched configuration is on trial there, and Talos puts the one from before back by itself${latest}`)
   },
@@ -286,6 +300,9 @@ export const keep = writing({
     if (!configuration.ok) return unknown(`its configuration cannot be read: ${configuration.fault.message}`)
     const runs = runsNow(view)
     if (runs !== 'computed') return no('it does not run the patched configuration')
-    return configuration.value.pending === undefined ? YES : no('the patched configuration is only on trial')
+    const { pending, isDiskUntold = false } = configuration.value
+    // Where its disk tells nothing, only that it took the word. To say it once more does no harm.
+    const isKept = pending === undefined && (!isDiskUntold || receiptOf(view.target, 'keep') !== undefined)
+    return isKept ? YES : no('the patched configuration is only on trial')
   },
 })

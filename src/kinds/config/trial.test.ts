@@ -1,7 +1,7 @@
 // A configuration on trial: Talos puts the one from before back unless it is kept.
 import { describe, expect, it } from 'vitest'
-import type { Story } from '../../storm/story.ts'
-import { MINUTE, APPENDS, begun, status, settled, resume, applied, times, whenOpen } from '../../storm/config-story.ts'
+import { createStory, type Story, type StoryOptions } from '../../storm/story.ts'
+import { MINUTE, APPENDS, begun, status, settled, resume, applied, times, machineNames, whenOpen } from '../../storm/config-story.ts'
 
 describe('a trial', () => {
   it.each([2, 3, 4, 6])('that cannot be judged, because the API is away for %i minutes, is made again', async minutes => {
@@ -61,6 +61,51 @@ describe('a trial', () => {
     await settled(story)
     expect(status(story).phase).toBe('Completed')
     expect(applied(story, 'wk-1')).toEqual(['tried', 'tried', ''])
+    for (const m of story.world.machines) expect(times(m.config, 'ichor.example.com')).toBe(1)
+  })
+})
+
+describe('a trial on a machine that has booted since it was last given a configuration', () => {
+  /** After a boot Talos tells what is on its disk only once it is given a configuration for good: nothing shows that what runs is only tried. */
+  const booted = async (options: StoryOptions = {}): Promise<Story> => {
+    const story = createStory({ seed: 3, ...options })
+    for (const machine of story.world.machines) machine.hasPersistent = false
+    story.start()
+    await story.pass(MINUTE)
+    story.create({ name: 'op', spec: { kind: 'config', config: { patches: [{ inline: APPENDS }] } } })
+    return story
+  }
+
+  it.each(['v1.13.5', 'v1.9.6'])('is kept, with Talos %s', async talos => {
+    const story = await booted({ talos, kubernetes: talos === 'v1.9.6' ? 'v1.32.3' : 'v1.36.2' })
+    await settled(story)
+    expect(status(story)).toMatchObject({ phase: 'Completed' })
+    await story.pass(10 * MINUTE)
+    for (const name of machineNames(story)) {
+      expect(applied(story, name)).toEqual(['tried', ''])
+      expect(story.world.machine(name)).toMatchObject({ onDisk: undefined, config: expect.stringContaining('ichor.example.com') })
+    }
+  })
+
+  it('is told of to who cancels', async () => {
+    const story = await booted()
+    const machine = await whenOpen(story, 'wk-1', step => step === 'trial')
+    story.edit('op', { spec: { cancelled: true } })
+    await story.until('it is cancelled', () => status(story).phase === 'Cancelled')
+    expect(status(story).machines?.find(t => t.hostname === 'wk-1')?.message).toMatch(/is on trial there, .*at the latest at 2026-/)
+    await story.pass(4 * MINUTE)
+    expect(machine.config).not.toContain('ichor.example.com')
+  })
+
+  it('that could not be judged is made again when it has ended, and not taken for a new one', async () => {
+    const story = await booted({ homeOutside: true })
+    await whenOpen(story, 'wk-1', step => step === 'trial')
+    await story.pass(20_000)
+    story.world.apiOutage(3 * MINUTE)
+    await settled(story)
+    expect(status(story)).toMatchObject({ phase: 'Completed' })
+    expect(status(story).lastFailure).toBeUndefined()
+    await story.pass(10 * MINUTE)
     for (const m of story.world.machines) expect(times(m.config, 'ichor.example.com')).toBe(1)
   })
 })

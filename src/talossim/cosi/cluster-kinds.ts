@@ -18,7 +18,7 @@ import {
   OperatorSpecSpecSchema,
   StatusSpecSchema,
 } from '../../../proto/gen/talos/resource/definitions/network/network_pb.ts'
-import { configOnDisk } from '../../world/configuration.ts'
+import { configOnDisk, tellsDisk } from '../../world/configuration.ts'
 import type { Machine } from '../../world/machine.ts'
 import { versionOf } from '../../world/machine.ts'
 import { isAtLeast, releaseOf } from '../../world/releases.ts'
@@ -64,7 +64,7 @@ const machineConfigs = (machine: Machine): readonly Drawn[] => {
   const version = versionOf(machine)
   const isScalar = isAtLeast(version, 1, 12)
   const texts = [['persistent', configOnDisk(machine)] as const, ['v1alpha1', machine.config] as const]
-  return texts.slice(isAtLeast(version, 1, 10) ? 0 : 1).map(([id, text]) => ({
+  return texts.slice(tellsDisk(machine) ? 0 : 1).map(([id, text]) => ({
     ...drawn(id, MachineConfigSpecSchema, { yamlMarshalled: new TextEncoder().encode(text) }, ''),
     yaml: isScalar ? blockScalar(text) : text,
     annotations: isScalar ? { 'talos.dev/yaml-spec': '1' } : ({} as Record<string, string>),

@@ -3,7 +3,7 @@ import type { ComponentCalls, MachineComponents, StaticPodFacts } from '../../po
 import { pendingText } from '../../ports/configuration.ts'
 import { done, failed, ok } from '../../ports/fault.ts'
 import { withImageOf } from '../component-images.ts'
-import { pendingOf, setConfig } from '../configuration.ts'
+import { setConfig, toldPendingOf } from '../configuration.ts'
 import { pullImage } from '../install.ts'
 import { COMPONENTS, kubernetesConfigOf } from '../kubernetes-config.ts'
 import type { Machine } from '../machine.ts'
@@ -66,7 +66,7 @@ export const componentCalls = (site: Site, { call, long, applied }: Caller): Com
     call(address, 'setComponentImage', 'os:admin', true, machine => {
       const text = withImageOf(machine.config, component, image)
       if (text === machine.config) return done
-      const pending = pendingOf(machine)
+      const pending = toldPendingOf(machine)
       if (pending) return failed('precondition', `${address}: setComponentImage: ${pendingText(pending)}`)
       return applied(machine, address, 'setComponentImage', () => {
         // Somebody may have written it meanwhile.

@@ -2,7 +2,7 @@ import type { ConfigurationCalls, DryRun } from '../../ports/configuration.ts'
 import { pendingText } from '../../ports/configuration.ts'
 import { failed, ok } from '../../ports/fault.ts'
 import { needsReboot } from '../config-reboot.ts'
-import { configOnDisk, pendingOf, takeConfig } from '../configuration.ts'
+import { configOnDisk, takeConfig, tellsDisk, toldPendingOf } from '../configuration.ts'
 import type { Machine } from '../machine.ts'
 import { versionOf } from '../machine.ts'
 import type { Site } from '../site.ts'
@@ -26,8 +26,13 @@ const judge = (site: Site, machine: Machine, text: string, isAtOnce: boolean): D
 export const configurationCalls = (site: Site, { call, applied }: Caller): ConfigurationCalls => ({
   configuration: address =>
     call(address, 'configuration', 'os:admin', false, machine => {
-      const pending = pendingOf(machine)
-      return ok({ running: machine.config, onDisk: configOnDisk(machine), ...(pending ? { pending } : {}) })
+      const { config: running } = machine
+      const pending = toldPendingOf(machine)
+      return ok({
+        running,
+        ...(tellsDisk(machine) ? { onDisk: configOnDisk(machine) } : { onDisk: running, isDiskUntold: true as const }),
+        ...(pending ? { pending } : {}),
+      })
     }),
   dryRun: (address, text, mode) =>
     call(address, 'dryRun', 'os:admin', false, machine => {
@@ -37,9 +42,9 @@ export const configurationCalls = (site: Site, { call, applied }: Caller): Confi
   applyConfiguration: (address, { from, to, mode, tryMs }) =>
     call(address, 'applyConfiguration', 'os:admin', true, async machine => {
       const name = `${address}: applyConfiguration`
-      const isStill = (): boolean => (mode === 'staged' ? configOnDisk(machine) : machine.config) === from
+      const isStill = (): boolean => (mode === 'staged' && tellsDisk(machine) ? configOnDisk(machine) : machine.config) === from
       if (!isStill()) return failed('conflict', `${name}: its configuration is another one by now`)
-      if (mode === 'staged' && pendingOf(machine) === 'trial') return failed('conflict', `${name}: ${pendingText('trial')}`)
+      if (mode === 'staged' && toldPendingOf(machine) === 'trial') return failed('conflict', `${name}: ${pendingText('trial')}`)
       const said = judge(site, machine, to, mode !== 'staged')
       if (!said.takes) return failed('invalid', `${name}: InvalidArgument: ${said.why}`)
       // Talos has no lock: who writes meanwhile is overwritten.

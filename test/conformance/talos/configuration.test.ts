@@ -11,12 +11,19 @@ const DONE = { ok: true, value: undefined }
 
 describe.each(['wire', 'port'] as const)('through the %s', door => {
   /** A hundred times as fast: three minutes of the machines are a few seconds. */
-  const start = async (talos = 'v1.13.5') => {
-    const doors = await startDoors({ speed: 100, talos })
+  const start = async (talos = 'v1.13.5', kubernetes = 'v1.36.2') => {
+    const doors = await startDoors({ speed: 100, talos, kubernetes })
     const { machines, [door]: port } = doors
     const address = machines.address(WORKER)
     const machine = machines.world.machine(WORKER)
-    return { address, machine, port, from: machine.config, to: machine.config.replace('certSANs: []', 'certSANs: [a.example.com]') }
+    return {
+      address,
+      machine,
+      machines,
+      port,
+      from: machine.config,
+      to: machine.config.replace('certSANs: []', 'certSANs: [a.example.com]'),
+    }
   }
 
   it('is read, replaced for good, and read again, byte for byte', async () => {
@@ -58,6 +65,27 @@ describe.each(['wire', 'port'] as const)('through the %s', door => {
     expect(await port.applyConfiguration(address, { from, to, mode: 'try', tryMs: 400_000 })).toEqual(DONE)
     expect(await port.applyConfiguration(address, { from: to, to, mode: 'no-reboot' })).toEqual(DONE)
     expect(await port.configuration(address)).toEqual({ ok: true, value: { running: to, onDisk: to } })
+  })
+
+  it('does not tell after a boot what is on its disk, and a trial does not change that', async () => {
+    const { address, machine, machines, port, from, to } = await start()
+    machines.world.powerOff('wk-1')
+    machines.world.powerOn('wk-1')
+    const booted = (running: string) => ({ ok: true, value: { running, onDisk: running, isDiskUntold: true } })
+    await vi.waitFor(async () => expect(await port.configuration(address)).toEqual(booted(from)), 20_000)
+    await vi.waitFor(() => expect(machine.stage).toBe('running'), 20_000)
+    expect(await port.applyConfiguration(address, { from, to, mode: 'try', tryMs: 300_000 })).toEqual(DONE)
+    expect(await port.configuration(address)).toEqual(booted(to))
+    await vi.waitFor(async () => expect(await port.configuration(address)).toEqual(booted(from)), 10_000)
+    expect(await port.applyConfiguration(address, { from, to, mode: 'try', tryMs: 400_000 })).toEqual(DONE)
+    expect(await port.applyConfiguration(address, { from: to, to, mode: 'no-reboot' })).toEqual(DONE)
+    expect(await port.configuration(address)).toEqual({ ok: true, value: { running: to, onDisk: to } })
+  })
+
+  it('never tells it on Talos 1.9', async () => {
+    const { address, port, from, to } = await start('v1.9.6', 'v1.32.3')
+    expect(await port.applyConfiguration(address, { from, to, mode: 'try', tryMs: 300_000 })).toEqual(DONE)
+    expect(await port.configuration(address)).toEqual({ ok: true, value: { running: to, onDisk: to, isDiskUntold: true } })
   })
 
   it('is only shown by a dry run, which ends no trial in the mode try', async () => {

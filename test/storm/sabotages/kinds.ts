@@ -255,6 +255,15 @@ export const kinds: readonly Sabotage[] = [
     spec: rollout('no-reboot'),
   },
   {
+    name: 'take-silence-for-kept',
+    file: 'src/kinds/config/apply.ts',
+    find: "pending === undefined && (!isDiskUntold || receiptOf(view.target, 'keep') !== undefined)",
+    replace: 'pending === undefined || isDiskUntold',
+    caughtBy: 'done-has-the-configuration',
+    spec: rollout('try'),
+    setting: { booted: true },
+  },
+  {
     name: 'leave-after-the-reboot',
     file: 'src/kinds/config/reboot.ts',
     find: '[reboot, ready, nodeReady, apiServer, pods, settled, uncordon, soak]',
