@@ -60,6 +60,10 @@ export const openPorts = ({ config, userAgent, namespace, instance, problem, onR
         talos.doubt(cluster)
         kube.doubt(cluster)
       },
+      forget: cluster => {
+        talos.forget(cluster)
+        kube.forget(cluster)
+      },
     },
     close: () => {
       home.close()

@@ -299,3 +299,38 @@ it('one machine behind two addresses is one machine', async () => {
   )
   expect(clusterIn(story, CLUSTER).status?.machines?.summary).toBe('5/6')
 })
+
+it('where Talos cannot be reached, tells of the lock as it is, and of no machine that it is well', async () => {
+  const story = createStory()
+  const { store } = story.world
+  story.start()
+  await story.until('the cluster is described', () => clusterIn(story, CLUSTER).status?.machines?.summary === '5/5')
+  story.create({ name: 'op', spec: { kind: 'node', node: { action: 'restart-service', machine: 'wk-1', service: 'kubelet' } } })
+  const lock = () => (store.get(ICHOR.clusters, NAMESPACE, CLUSTER)?.['status'] as { lock?: { holder: string } } | undefined)?.lock
+  story.world.calls.intercept(({ name }) => (name === 'restartService' ? { do: 'silence', when: 'before' } : undefined))
+  await story.until('it has the lock', () => lock() !== undefined)
+  store.remove(RESOURCE.secrets, NAMESPACE, 'talosconfig')
+  await story.until('nobody is seen', () => clusterIn(story, CLUSTER).status?.conditions?.[0]?.reason === 'TalosUnreachable')
+  // As a person does who wants to be rid of it.
+  const operation = store.get(ICHOR.operations, NAMESPACE, 'op')!
+  store.update(ICHOR.operations, { ...operation, metadata: { ...operation.metadata, finalizers: [] } })
+  store.remove(ICHOR.operations, NAMESPACE, 'op')
+  await story.until('its lock is no more told of', () => lock() === undefined)
+  const ready = store.list(ICHOR.machines).items.map(m => (m['status'] as TalosMachineStatus).conditions?.[0]?.status)
+  expect(new Set(ready)).toEqual(new Set(['Unknown']))
+})
+
+it('finds the id of a cluster whose first member does not answer by asking all others at once', async () => {
+  const story = createStory({ workers: 6 })
+  const { calls, schedule } = story.world
+  const [last] = story.world.machine('wk-6').addresses
+  const fault = { kind: 'unreachable', message: 'deadline of 10s exceeded' } as const
+  calls.intercept(({ name, target }) =>
+    name === 'machine' && target !== last ? { do: 'fail', when: 'before', fault, afterMs: 10_000 } : undefined,
+  )
+  story.start()
+  const began = schedule.now()
+  await story.until('its id is known', () => clusterIn(story, CLUSTER).status?.clusterID !== undefined)
+  // Twice the deadline of a call, and what discovery itself takes.
+  expect(schedule.now() - began).toBeLessThan(60_000)
+})

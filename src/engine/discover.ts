@@ -17,7 +17,7 @@ import { nodeOf } from '../core/world.ts'
 import type { Clock } from '../ports/clock.ts'
 import type { Connections } from '../ports/connections.ts'
 import type { Fault, Result } from '../ports/fault.ts'
-import type { Home, Key } from '../ports/home.ts'
+import type { Home, Key, Lease } from '../ports/home.ts'
 import type { ClusterAddons, Kube, NodeFacts } from '../ports/kube.ts'
 import type { ClusterMember, EtcdView, MachineFacts, Talos } from '../ports/talos.ts'
 import { freeLock, readLock } from './cluster-lock.ts'
@@ -38,16 +38,20 @@ export type Discoverer = {
 /** Looks at one cluster: which machines it has, what runs on them, and writes that down. It changes nothing on the cluster itself. */
 export const discover = async (engine: Discoverer, key: Key): Promise<Next> => {
   const found = await engine.home.cluster(key)
-  if (!found.ok) return found.fault.kind === 'notFound' && !(await isListed(engine, key)) ? {} : { failed: true }
+  if (!found.ok) {
+    if (found.fault.kind !== 'notFound' || (await isListed(engine, key))) return { failed: true }
+    engine.connections.forget(key)
+    return {}
+  }
   const cluster = found.value
   const talos = await engine.connections.talos(cluster)
-  if (!talos.ok) return report(engine, cluster, notReachable(engine, cluster, talos.fault))
+  if (!talos.ok) return notReachable(engine, cluster, talos.fault)
   const members = await membersOf(talos.value)
-  if (!members.ok) return report(engine, cluster, notReachable(engine, cluster, members.fault))
+  if (!members.ok) return notReachable(engine, cluster, members.fault)
 
   const clusterID = await clusterIDOf(talos.value, members.value)
   const twin = clusterID ? await twinOf(engine, cluster, clusterID) : undefined
-  if (clusterID && twin) return report(engine, cluster, duplicate(engine, cluster, clusterID, twin))
+  if (clusterID && twin) return report(engine, cluster, await duplicate(engine, cluster, clusterID, twin))
 
   const known = await engine.home.machines(key)
   if (!known.ok) return { failed: true }
@@ -67,7 +71,7 @@ export const discover = async (engine: Discoverer, key: Key): Promise<Next> => {
   const seen = withoutTwins([...listed, ...unlisted].map(({ machine, facts }) => ({ machine, facts: ofRecorded(machine, facts) })))
   const controlPlane = seen.find(s => s.machine.spec.role === 'controlplane' && s.facts.ok)
   const etcd = controlPlane ? await talos.value.etcd(controlPlane.machine.spec.address) : undefined
-  for (const { machine, facts } of seen) await describe(engine, machine, facts, { nodes, etcd })
+  for (const { machine, facts } of seen) await describe(engine, machine, facts, { nodes, etcd, isOwn: machine === controlPlane?.machine })
   if (kube.ok && nodes.ok) await sweepCordons(engine, cluster, kube.value, nodes.value)
   await freeLock(engine.home, engine.clock, cluster.metadata)
   return report(engine, cluster, await summary(engine, cluster, talos.value, seen, nodes, addons, etcd))
@@ -79,13 +83,13 @@ const isListed = async ({ home }: Discoverer, { namespace, name }: Key): Promise
   return !all.ok || all.value.some(({ metadata }) => metadata.name === name)
 }
 
-/** The id that the cluster has for Talos, from the first member that answers. */
+/** The id that the cluster has for Talos, from a member that answers. One that does not costs its whole deadline, so then all are asked at once, at any address. */
 const clusterIDOf = async (talos: Talos, members: readonly ClusterMember[]): Promise<string | undefined> => {
-  for (const { addresses } of members) {
-    const facts = addresses[0] === undefined ? undefined : await talos.machine(addresses[0])
-    if (facts?.ok) return facts.value.clusterID || undefined
-  }
-  return undefined
+  const [first, ...others] = members.flatMap(({ addresses }) => addresses.slice(0, 1))
+  const facts = first === undefined ? undefined : await talos.machine(first)
+  if (facts?.ok || first === undefined) return (facts?.ok && facts.value.clusterID) || undefined
+  const answers = await Promise.all([...others, ...members.flatMap(({ addresses }) => addresses.slice(1))].map(talos.machine))
+  return answers.flatMap(answer => (answer.ok && answer.value.clusterID ? [answer.value.clusterID] : []))[0]
 }
 
 /**
@@ -147,11 +151,18 @@ const membersOf = async (talos: Talos): Promise<Result<readonly ClusterMember[]>
 
 const UNSEEN: Readonly<Partial<Record<Fault['kind'], string>>> = { wrongPeer: 'AnotherMachine', alreadyExists: 'SameMachine' }
 
+type Around = {
+  readonly nodes: Result<readonly NodeFacts[]>
+  readonly etcd: Result<EtcdView> | undefined
+  /** Whether it is this machine's own etcd that was asked. */
+  readonly isOwn?: boolean
+}
+
 const describe = async (
   engine: Discoverer,
   machine: TalosMachine,
   facts: Result<MachineFacts>,
-  { nodes, etcd }: { readonly nodes: Result<readonly NodeFacts[]>; readonly etcd: Result<EtcdView> | undefined },
+  { nodes, etcd, isOwn = false }: Around,
 ): Promise<void> => {
   const now = engine.clock.now()
   const node = facts.ok && nodes.ok ? nodeOf(nodes.value, facts.value.nodename) : undefined
@@ -165,8 +176,7 @@ const describe = async (
   const { etcdMemberID: known, ...before } = machine.status
   const status: TalosMachineStatus = {
     ...before,
-    // Where etcd does not answer, it is what it was.
-    ...optional('etcdMemberID', etcd?.ok ? memberAt(machine, etcd.value) : known),
+    ...optional('etcdMemberID', memberOf(machine, etcd, known, isOwn)),
     observedGeneration: machine.metadata.generation,
     ...(facts.ok
       ? {
@@ -196,8 +206,14 @@ const describe = async (
     engine.log.info('the status of a TalosMachine could not be written', { machine: machine.metadata.name, fault: written.fault.message })
 }
 
-const memberAt = ({ spec }: TalosMachine, { members }: EtcdView): string | undefined =>
-  members.find(m => m.peerURLs.some(url => peerHost(url) === spec.address.toLowerCase()))?.id
+/** Where etcd does not answer, it is what it was; and where its member has another address than the machine, as long as that is one. */
+const memberOf = ({ spec }: TalosMachine, etcd: Around['etcd'], known: string | undefined, isOwn: boolean): string | undefined => {
+  if (!etcd?.ok) return known
+  const { members, status } = etcd.value
+  if (isOwn) return status.memberID
+  const there = members.find(m => m.peerURLs.some(url => peerHost(url) === spec.address.toLowerCase()))
+  return (there ?? members.find(m => m.id === known))?.id
+}
 
 /** To the minute, so that a healthy machine is written once a minute and not at every look. */
 const minute = (now: number): string => iso(Math.floor(now / 60_000) * 60_000)
@@ -235,6 +251,7 @@ const summary = async (
   const { lock: _, ...rest } = cluster.status
   return {
     ...rest,
+    ...heldBy(lock),
     observedGeneration: cluster.metadata.generation,
     ...(clusterID ? { clusterID } : {}),
     ...optional('talos', range(facts.map(f => f.version))),
@@ -253,7 +270,6 @@ const summary = async (
       summary: `${ready}/${seen.length}`,
     },
     ...optional('etcdMembers', etcd?.ok ? etcd.value.members.length : undefined),
-    ...(lock.ok && lock.value && lock.value.holder !== '' ? { lock: { holder: lock.value.holder, since: lock.value.acquireTime } } : {}),
     credentialExpires: iso(talos.credentialExpires),
     conditions: [
       condition(cluster.status.conditions, cluster.metadata.generation, now, { status, reason, message }),
@@ -262,8 +278,18 @@ const summary = async (
   }
 }
 
-const duplicate = (engine: Discoverer, cluster: TalosCluster, clusterID: string, twin: string): TalosClusterStatus => ({
-  ...cluster.status,
+const heldBy = (lock: Result<Lease | undefined>): Pick<TalosClusterStatus, 'lock'> =>
+  lock.ok && lock.value && lock.value.holder !== '' ? { lock: { holder: lock.value.holder, since: lock.value.acquireTime } } : {}
+
+/** What was last known of it, but for the lock, which passes on whether or not the cluster can be seen. */
+const knownLast = async ({ home }: Discoverer, { metadata, status }: TalosCluster): Promise<TalosClusterStatus> => {
+  const { lock: _, ...rest } = status
+  const lock = await readLock(home, metadata.namespace, metadata.name)
+  return lock.ok ? { ...rest, ...heldBy(lock) } : status
+}
+
+const duplicate = async (engine: Discoverer, cluster: TalosCluster, clusterID: string, twin: string): Promise<TalosClusterStatus> => ({
+  ...(await knownLast(engine, cluster)),
   observedGeneration: cluster.metadata.generation,
   clusterID,
   conditions: [
@@ -285,11 +311,18 @@ const twinOf = async (engine: Discoverer, cluster: TalosCluster, clusterID: stri
   return twin && `${twin.metadata.namespace}/${twin.metadata.name}`
 }
 
-const notReachable = (engine: Discoverer, cluster: TalosCluster, fault: Fault): TalosClusterStatus => ({
-  ...cluster.status,
-  observedGeneration: cluster.metadata.generation,
-  conditions: [notReady(engine, cluster, 'TalosUnreachable', fault.message), ...besideReady(cluster)],
-})
+/** Nobody sees its machines, so none of them is known to be well. */
+const notReachable = async (engine: Discoverer, cluster: TalosCluster, fault: Fault): Promise<Next> => {
+  await freeLock(engine.home, engine.clock, cluster.metadata)
+  const unseen = { ok: false, fault } as const
+  const machines = await engine.home.machines(cluster.metadata)
+  for (const machine of machines.ok ? machines.value : []) await describe(engine, machine, unseen, { nodes: unseen, etcd: undefined })
+  return report(engine, cluster, {
+    ...(await knownLast(engine, cluster)),
+    observedGeneration: cluster.metadata.generation,
+    conditions: [notReady(engine, cluster, 'TalosUnreachable', fault.message), ...besideReady(cluster)],
+  })
+}
 
 const notReady = ({ clock }: Discoverer, { metadata, status }: TalosCluster, reason: string, message: string): Condition =>
   condition(status.conditions, metadata.generation, clock.now(), { status: 'False', reason, message })

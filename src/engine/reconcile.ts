@@ -228,6 +228,8 @@ const act = async (
   const [talos, kube] = await Promise.all([engine.connections.talos(cluster), engine.connections.kube(cluster)])
   if (!talos.ok) return unconnected(engine, operation, view, 'connecting to Talos', talos.fault)
   if (!kube.ok) return unconnected(engine, operation, view, 'connecting to Kubernetes', kube.fault)
+  // An intention that will not be acted on would keep the next leader waiting for its effect.
+  if (!engine.isLeading()) return BACK_OFF
   const written = await write(engine, operation, status)
   if (!written.ok) return again(engine, operation, 'writing the intention', written.fault)
   const stopped = await mayNot(engine, operation, what)

@@ -1,5 +1,6 @@
 import type { TalosCluster } from '../api/talos-cluster.ts'
 import type { Result } from './fault.ts'
+import type { Key } from './home.ts'
 import type { Kube } from './kube.ts'
 import type { Talos } from './talos.ts'
 
@@ -13,4 +14,6 @@ export type Connections = {
   readonly kube: (cluster: TalosCluster) => Promise<Result<Kube>>
   /** Its Secrets are believed no longer: the next connection reads them anew. Asked before checks, so that they see what is there now. */
   readonly doubt: (cluster: TalosCluster) => void
+  /** The cluster is gone: what was opened for it, and the credentials, are let go. */
+  readonly forget: (cluster: Key) => void
 }

@@ -139,3 +139,26 @@ it('says what is wrong with the Secret, and nothing of what is in it', async () 
   s.holds(failed('forbidden', 'secrets "remote" is forbidden'))
   expect(await s.problem()).toBe('forbidden: secrets "remote" is forbidden')
 })
+
+it('of a cluster that is gone, or has another kubeconfig by now, is let go, but not while another cluster has the same', async () => {
+  const { connections, holdsToken, reads } = await stage()
+  holdsToken('good')
+  const named = (name: string, secret = 'remote') => {
+    const { metadata, ...rest } = clusterWith({ name: secret, key: 'kubeconfig' })
+    return { ...rest, metadata: { ...metadata, name } }
+  }
+  const first = await connections.kube(named('a'))
+  const readsAnew = async (cluster: TalosCluster): Promise<boolean> => {
+    const before = reads()
+    await connections.kube(cluster)
+    return reads() > before
+  }
+  expect(await connections.kube(named('b'))).toEqual(first)
+  connections.forget({ namespace: 'ichor', name: 'a' })
+  expect(await readsAnew(named('b'))).toBe(false)
+  // Under another name by now: the one from before is nobody's.
+  expect(await readsAnew(named('b', 'other'))).toBe(true)
+  expect(await readsAnew(named('c'))).toBe(true)
+  connections.forget({ namespace: 'ichor', name: 'c' })
+  expect(await readsAnew(named('c'))).toBe(true)
+})

@@ -3,7 +3,7 @@ import { CONTROLLER } from '../../api/names.ts'
 import type { TalosCluster } from '../../api/talos-cluster.ts'
 import type { Clock } from '../../ports/clock.ts'
 import { failed, isTransient, ok, type Result } from '../../ports/fault.ts'
-import type { Home } from '../../ports/home.ts'
+import type { Home, Key } from '../../ports/home.ts'
 import type { Kube } from '../../ports/kube.ts'
 import { kubeClient } from './client.ts'
 import { openKube } from './kube.ts'
@@ -25,6 +25,8 @@ export type KubeConnections = {
   readonly kube: (cluster: TalosCluster) => Promise<Result<Kube>>
   /** As `Connections.doubt`. */
   readonly doubt: (cluster: TalosCluster) => void
+  /** As `Connections.forget`. */
+  readonly forget: (cluster: Key) => void
   readonly close: () => void
 }
 
@@ -41,6 +43,19 @@ export const kubeConnections = (options: KubeConnectionsOptions): KubeConnection
   const open = new Map<string, Open>()
   // Two passes at once must not open two connections.
   const opening = new Map<string, Promise<Result<Kube>>>()
+
+  /** Which of them a cluster takes. */
+  const taken = new Map<string, string>()
+
+  const takes = (cluster: Key, key: string | undefined): void => {
+    const id = keyOf(cluster.namespace, cluster.name)
+    const before = taken.get(id)
+    if (before === key) return
+    if (key === undefined) taken.delete(id)
+    else taken.set(id, key)
+    // Several may have one kubeconfig.
+    if (before !== undefined && ![...taken.values()].includes(before)) drop(before)
+  }
 
   const drop = (key: string): void => {
     open.get(key)?.transport.close()
@@ -108,16 +123,21 @@ export const kubeConnections = (options: KubeConnectionsOptions): KubeConnection
     },
     kube: cluster => {
       const reference = cluster.spec.kubeconfigSecretRef
-      if (!reference) return Promise.resolve(ok(own))
+      if (!reference) {
+        takes(cluster.metadata, undefined)
+        return Promise.resolve(ok(own))
+      }
       // The server fills in the default; an object of an older CRD may lack it.
       const entry = reference.key || 'kubeconfig'
       const key = keyOf(cluster.metadata.namespace, reference.name, entry)
+      takes(cluster.metadata, key)
       const underway = opening.get(key)
       if (underway) return underway
       const started = connect(cluster, reference.name, entry).finally(() => opening.delete(key))
       opening.set(key, started)
       return started
     },
+    forget: cluster => takes(cluster, undefined),
     close: () => {
       for (const key of [...open.keys()]) drop(key)
     },

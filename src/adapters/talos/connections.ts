@@ -18,7 +18,7 @@ export type TalosConnections = {
   readonly talos: (cluster: TalosCluster) => Promise<Result<Talos>>
   /** As `Connections.doubt`. */
   readonly doubt: (cluster: TalosCluster) => void
-  /** The cluster is gone. */
+  /** As `Connections.forget`. */
   readonly forget: (cluster: Key) => void
   /** Ends all calls and closes all connections. */
   readonly close: () => void

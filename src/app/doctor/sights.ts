@@ -75,7 +75,12 @@ export const strangerSight = async (own: KubeConfigOptions, userAgent: string, s
   const config = await loadKubeConfig(kubeconfig ?? own)
   const transport = config.ok ? openTransport({ config: config.value, clock, userAgent, env: process.env }) : undefined
   const kube = transport ? ok(openKube(kubeClient(transport))) : (config as Extract<Result<KubeConfig>, { ok: false }>)
-  const connections: Connections = { talos: () => Promise.resolve(talos), kube: () => Promise.resolve(kube), doubt: () => {} }
+  const connections: Connections = {
+    talos: () => Promise.resolve(talos),
+    kube: () => Promise.resolve(kube),
+    doubt: () => {},
+    forget: () => {},
+  }
   try {
     return await examineStranger(
       { connections, clock, withinMs: isHasty ? HASTY_MS : PATIENT_MS, resolve: addressesOf },

@@ -112,5 +112,6 @@ export const createConnections = (world: World, client: Client): Connections => 
     kube: cluster => client.call({ port: 'connections', name: 'kube', target: cluster.metadata.name }, () => ok(kube)),
     // Nothing is believed here: Secrets are looked at in every call.
     doubt: () => {},
+    forget: () => {},
   }
 }
