@@ -69,6 +69,7 @@ const ACTS: Readonly<Record<string, string>> = {
   restartService: 'service-restart',
   defragment: 'etcd-defragmented',
   applyConfiguration: 'config-applied',
+  setComponentImage: 'component-image',
 }
 const WORDS = new Map(Object.entries(ACTS).map(([call, word]) => [word, call]))
 

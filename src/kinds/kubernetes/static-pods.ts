@@ -137,14 +137,15 @@ const othersRun = (view: View, component: StaticComponent): Verdict => {
 /** The API server of the machine may be away for a while: all others serve, and etcd is well, of which each has a member of its own. */
 export const apiServerMayGo = (view: View): Verdict => both(othersRun(view, 'kube-apiserver'), () => etcdIsWell(view))
 
+/** With the scheduler the API server of its machine begins anew, so that the same is asked before each of them. */
 const guardOf =
   (component: StaticComponent) =>
   (view: View): Verdict =>
     component === 'kube-apiserver'
-      ? both(othersRun(view, component), () => etcdIsWell(view))
+      ? apiServerMayGo(view)
       : both(
-          both(othersRun(view, component), () => othersRun(view, 'kube-apiserver')),
-          () => apiServersAreThere(view),
+          both(othersRun(view, component), () => apiServersAreThere(view)),
+          () => apiServerMayGo(view),
         )
 
 const open =

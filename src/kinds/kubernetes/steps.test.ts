@@ -235,6 +235,9 @@ describe('another image may be set', () => {
     const verdict = step(stage, 'set-image').guard?.(given(over))
     return verdict?.may === 'yes' ? 'yes' : `${verdict?.may}: ${verdict && 'why' in verdict ? verdict.why : ''}`
   }
+  const UNKNOWN_ETCD = /^wait: cp-1: not looked at yet/
+  const podsWith = (component: ControlPlanePod['component']): readonly ControlPlanePod[] =>
+    ['cp-1', 'cp-2'].flatMap(node => [pod(node), pod(node, { component })])
   it.each<[string, string, Given, RegExp]>([
     ['kubelet', 'when all API servers are there', { target: { role: 'worker' } }, /^yes$/],
     [
@@ -262,6 +265,14 @@ describe('another image may be set', () => {
       'not while that of another has not said that it serves since it began',
       { pods: [pod('cp-1'), pod('cp-2', { startedAt: NOW - 4000 })], servedAt: { 'cp-1': NOW, 'cp-2': NOW - 60_000 } },
       /^wait: kube-apiserver on cp-2 does not serve yet/,
+    ],
+    ['kube-apiserver', 'not before etcd is known to be well', {}, UNKNOWN_ETCD],
+    ['kube-controller-manager', 'not before etcd is known to be well', { pods: podsWith('kube-controller-manager') }, UNKNOWN_ETCD],
+    [
+      'kube-scheduler',
+      'not before etcd is known to be well: an API server begins anew with it',
+      { pods: podsWith('kube-scheduler') },
+      UNKNOWN_ETCD,
     ],
     ['kube-scheduler', 'not without the API', { pods: 'away' }, /^wait: the Kubernetes API does not answer/],
   ])('%s: %s', (stage, _, over, wanted) => expect(guard(stage, over)).toMatch(wanted))

@@ -11,6 +11,8 @@ import type { Scene } from '../scene.ts'
 export const TAKES_AWAY = new Set(['reboot-requested', 'upgrade-requested', 'shutdown-requested', 'reset-requested'])
 /** Acts that the gate of etcd stands before. */
 export const GATED = new Set([...TAKES_AWAY, 'install-began', 'forfeit', 'etcd-defragmented'])
+/** The stages in which an image is set for a static pod: its kubelet begins it anew, and with the scheduler the API server. */
+const OF_STATIC_PODS: readonly (string | undefined)[] = ['kube-apiserver', 'kube-controller-manager', 'kube-scheduler']
 /** How old the look may be that an act relies on. */
 const FRESH_MS = 30_000
 
@@ -132,11 +134,12 @@ export const etcdIsWhole: Checker = {
     scene.onEntry(look)
     scene.onAct(({ what, machine, askedAt }) => {
       look()
-      if (machine.role !== 'controlplane' || !GATED.has(what)) return
+      const { spec, status } = scene.openOn(machine)?.operation ?? {}
+      const beginsPods = what === 'component-image' && OF_STATIC_PODS.includes(status?.stage)
+      if (machine.role !== 'controlplane' || !(GATED.has(what) || beginsPods)) return
       const asked = askedAt('etcd')
       // It has left already, and only its disk is left to be wiped.
       if (what === 'reset-requested' && etcd.memberOf(machine) === undefined) return
-      const { spec } = scene.openOn(machine)?.operation ?? {}
       const { action } = (spec?.['node'] ?? {}) as { action?: string }
       // To defragment is the way out of a full database. And only the others are asked where somebody has one rebooted as it is: one alone has none.
       // The call may be on its way still when a hand in status has closed the target.

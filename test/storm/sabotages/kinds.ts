@@ -174,6 +174,15 @@ export const kinds: readonly Sabotage[] = [
     spec: { kind: 'kubernetes', kubernetes: { version: 'v1.36.3' } },
   },
   {
+    name: 'begin-an-api-server-with-the-scheduler-unasked',
+    file: 'src/kinds/kubernetes/static-pods.ts',
+    find: '          () => apiServerMayGo(view),',
+    replace: "          () => othersRun(view, 'kube-apiserver'),",
+    caughtBy: 'etcd-is-whole',
+    strikes: [{ family: 'etcd', what: 'has an alarm', when: { at: 40_000 }, machine: 0, forMs: 200_000 }],
+    spec: { kind: 'kubernetes', kubernetes: { version: 'v1.36.3' } },
+  },
+  {
     name: 'forget-the-static-pods-of-the-kubelet',
     file: 'src/kinds/kubernetes/kubelet.ts',
     find: '    staticPods,\n    uncordon,\n',
