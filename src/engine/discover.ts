@@ -108,13 +108,13 @@ const sweepCordons = async (engine: Discoverer, cluster: TalosCluster, kube: Kub
   const holder = held && (await engine.home.operation(held))
   if (holder && !holder.ok && holder.fault.kind !== 'notFound') return
   const known = [...operations.value, ...(holder?.ok ? [holder.value] : [])]
+  /** Whoever has cordoned it; or another, who took the machine over as he found it. */
   const isWorking = ({ name, annotations }: NodeFacts): boolean =>
-    known.some(
-      ({ metadata, status }) =>
-        metadata.uid === annotations[ANNOTATION.cordonedBy] &&
-        !(isFinished(status.phase) && isSaid(status)) &&
-        !isDoneWith(targetsOf(status).filter(target => nodeNameOf({ target }) === name)),
-    )
+    known.some(({ metadata, status }) => {
+      if (isFinished(status.phase) && isSaid(status)) return false
+      const own = targetsOf(status).filter(target => nodeNameOf({ target }) === name)
+      return metadata.uid === annotations[ANNOTATION.cordonedBy] ? !isDoneWith(own) : own.some(({ phase }) => phase === 'Running')
+    })
   for (const node of marked) {
     if (isWorking(node)) continue
     const lifted = await kube.uncordon(node)

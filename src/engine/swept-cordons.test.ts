@@ -22,12 +22,20 @@ it.each<[string, string, readonly Target[], boolean]>([
     [done, { ...newcomer, phase: 'Pending', before: undefined }],
     false,
   ],
-])('%s a cordon is %s', async (_, __, machines, isKept) => {
+])('%s a cordon is %s', async (_, __, machines, isKept) => expect(await isCordonedAfter(machines)).toBe(isKept))
+
+it('while another operation is at work on the machine a cordon is kept, whoever made it', async () => {
+  expect(await isCordonedAfter([newcomer], 'of-one-that-is-over')).toBe(true)
+  expect(await isCordonedAfter([{ ...newcomer, phase: 'Pending' }], 'of-one-that-is-over')).toBe(false)
+})
+
+/** After a look at a cluster in which one Node has a cordon, of that operation or of another. */
+const isCordonedAfter = async (machines: readonly Target[], by?: string): Promise<boolean> => {
   const story = createStory()
   const { store } = story.world
   story.create({ name: 'op', spec: { kind: 'talos', talos: { version: 'v1.13.9' } } })
   change(store, ICHOR.operations, NAMESPACE, 'op', object => ({ ...object, status: { phase: 'Running', machines } }))
-  const uid = story.operation('op')?.metadata.uid ?? ''
+  const uid = by ?? story.operation('op')?.metadata.uid ?? ''
   change(store, 'nodes', '', 'wk-1', node => ({
     ...node,
     metadata: { ...node.metadata, annotations: { [ANNOTATION.cordonedBy]: uid } },
@@ -41,5 +49,5 @@ it.each<[string, string, readonly Target[], boolean]>([
   )
   await story.until('it has looked', () => isOver)
   const node = store.get('nodes', '', 'wk-1')
-  expect((node?.['spec'] as { unschedulable?: boolean } | undefined)?.unschedulable === true).toBe(isKept)
-})
+  return (node?.['spec'] as { unschedulable?: boolean } | undefined)?.unschedulable === true
+}
