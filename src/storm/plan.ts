@@ -30,6 +30,7 @@ export const FAMILIES = [
   'machine-says',
   'objects',
   'answers',
+  'ailing',
 ] as const
 export type Family = (typeof FAMILIES)[number]
 

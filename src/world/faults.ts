@@ -25,6 +25,8 @@ export type MachineFaults = {
   kubeletStartMs: number | undefined
   /** The kubelet does not register with the API after a boot. */
   kubeletNeverRegisters: boolean
+  /** Its kube-apiserver ends as soon as it is begun, and is begun again and again; a boot ends that. `crashApiServer` begins it. */
+  apiServerCrashes: boolean
   /** etcd of this machine does not start at its boot, however often that is tried, until this ends. */
   etcdNeverStarts: boolean
   /** Every answer comes so much later, in milliseconds. */
@@ -73,6 +75,7 @@ const fine = (): MachineFaults => ({
   stopPodsMs: undefined,
   kubeletStartMs: undefined,
   kubeletNeverRegisters: false,
+  apiServerCrashes: false,
   etcdNeverStarts: false,
   slowMs: 0,
   bytesPerSecond: undefined,

@@ -213,6 +213,9 @@ export const unmetConditions = (site: Site, machine: Machine): readonly string[]
     else if (service.health === 'unhealthy') services.push(`${id} not healthy`)
   }
   if (services.length > 0) unmet.push(`services: ${services.join(', ')}`)
+  // What the kubelet says of them; a dead one says nothing any more.
+  const pods = machine.kubelet && machine.staticPods ? [...machine.pods].filter(([, { isRunning }]) => !isRunning) : []
+  if (pods.length > 0) unmet.push(`staticPods: ${pods.map(([id]) => `kube-system/${id}-${machine.name} not ready`).join(', ')}`)
   const status = nodeReadyStatus(site, machine)
   // Who registers with nobody has no Node to wait for.
   if (machine.kubelet && status !== 'True' && kubernetesConfigOf(site, machine).registersNode) {
@@ -225,7 +228,9 @@ export const unmetConditions = (site: Site, machine: Machine): readonly string[]
 export const isReady = (site: Site, machine: Machine): boolean => unmetConditions(site, machine).length === 0
 
 /** In stage RUNNING and ready: what an operator would call up. */
-export const isUp = (site: Site, machine: Machine): boolean => answers(machine) && machine.stage === 'running' && isReady(site, machine)
+/** It is back, whatever becomes of its static pods, which are begun anew now and then. */
+export const isUp = (site: Site, machine: Machine): boolean =>
+  answers(machine) && machine.stage === 'running' && unmetConditions(site, machine).every(condition => condition.startsWith('staticPods:'))
 
 export const setStage = (site: Site, machine: Machine, stage: MachineStage): void => {
   if (machine.stage === stage) return

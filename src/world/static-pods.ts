@@ -57,6 +57,7 @@ export const hasProgram = (site: Site, machine: Machine, image: string): boolean
 
 /** What the process of a static pod writes before it ends at once; undefined where it runs. */
 export const lastWordsOf = (site: Site, machine: Machine, name: Component): string | undefined => {
+  if (name === 'kube-apiserver' && site.faults.of(machine).apiServerCrashes) return 'panic: runtime error: invalid memory address'
   const image = withoutDigest(machine.pods.get(name)?.image ?? '')
   const config = kubernetesConfigOf(site, machine).components.get(name)
   return [...site.faults.crashing].find(([end]) => image.endsWith(end))?.[1] ?? (config && unknownOption(config))
@@ -155,6 +156,7 @@ export const runStaticPods = (site: Site, machine: Machine, startedAt: number): 
   const now = known && machine.pods.size > 0 ? known : first(config)
   wanted.set(machine, now)
   machine.staticPods = true
+  site.faults.of(machine).apiServerCrashes = false
   for (const [name, rendering] of now.renderings)
     machine.pods.set(name, { ...rendering, isRunning: true, isServing: true, startedAt, restarts: 0, waiting: undefined })
   sayThatItServes(site, machine)
@@ -215,6 +217,18 @@ const startPod = (site: Site, machine: Machine, name: Component, rendering: Rend
       sayThatItServes(site, machine)
     })
   })
+}
+
+/** Its process ends, and each that is begun in its place, until that is over. */
+export const crashApiServer = (site: Site, machine: Machine): (() => void) => {
+  const faults = site.faults.of(machine)
+  const pod = machine.pods.get('kube-apiserver')
+  if (!machine.staticPods || !pod?.isRunning) return () => {}
+  faults.apiServerCrashes = true
+  site.journal.write(machine.name, 'static-pod-ended', 'kube-apiserver')
+  set(site, machine, 'kube-apiserver', { ...pod, isRunning: false, isServing: false, startedAt: 0, waiting: undefined })
+  startPod(site, machine, 'kube-apiserver', pod)
+  return () => void (faults.apiServerCrashes = false)
 }
 
 /** The same pods, with other processes. */

@@ -64,7 +64,7 @@ describe('a static pod that is not Ready', () => {
         world.registry.remove('kube-scheduler:v1.35.99')
         setConfig(world.site, world.machine('cp-2'), withImageOf(world.machine('cp-2').config, 'kube-scheduler', MISSING))
       },
-      /^StaticPodNotReady: kube-scheduler on cp-2 is not Ready: ImagePullBackOff, Back-off pulling image "registry\.k8s\.io\/kube-scheduler:v1\.35\.99".*not found\. Mend it first\.$/,
+      /^StaticPodNotReady: kube-scheduler on cp-2 is not Ready: (?:ImagePullBackOff, Back-off pulling|ErrImagePull, failed to pull and unpack) image "registry\.k8s\.io\/kube-scheduler:v1\.35\.99".*not found\. Mend it first\.$/,
     ],
     [
       'because it ends at once',

@@ -11,6 +11,7 @@ import {
   workersStay,
 } from './acts.ts'
 import { actionIsObserved } from './actions.ts'
+import { othersAreWell } from './beside.ts'
 import {
   controlPlanesFirst,
   etcdIsWhole,
@@ -51,6 +52,7 @@ export const checkers: readonly Checker[] = [
   oneAway,
   oneOpen,
   othersServe,
+  othersAreWell,
   gateIsFresh,
   outageIsAcknowledged,
   etcdIsWhole,

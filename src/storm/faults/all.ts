@@ -1,6 +1,7 @@
 import type { Family, Trouble } from '../plan.ts'
 import type { Stage } from '../stage.ts'
 import { access } from './access.ts'
+import { ailing } from './ailing.ts'
 import { answers } from './answers.ts'
 import { configuration } from './configuration.ts'
 import { etcdSays } from './etcd-says.ts'
@@ -41,4 +42,5 @@ export const troubles: Readonly<Record<Family, Trouble<Stage>>> = {
   'machine-says': machineSays,
   objects,
   answers,
+  ailing,
 }

@@ -56,6 +56,22 @@ export const kinds: readonly Sabotage[] = [
     setting: { extensions: ['iscsi-tools'], image: { machine: 3, image: MIRROR } },
   },
   {
+    name: 'look-at-etcd-alone-before-a-turn',
+    file: 'src/core/machine-steps/other-control-planes.ts',
+    find: `  if (target.role !== 'controlplane' || operation.spec.override) return YES`,
+    replace: `  if (target.role !== '') return YES`,
+    caughtBy: 'other-control-planes-are-well',
+    strikes: [{ family: 'ailing', what: 'kube-apiserver ends again and again', when: { at: 20_000 }, machine: 2, forMs: 400_000 }],
+  },
+  {
+    name: 'ask-nodes-alone-before-a-turn',
+    file: 'src/core/machine-steps/other-control-planes.ts',
+    find: `  if (isKnown(world.facts, { what: 'machine', name })) {`,
+    replace: `  if (name === '') {`,
+    caughtBy: 'other-control-planes-are-well',
+    strikes: [{ family: 'ailing', what: 'kube-apiserver ends again and again', when: { at: 20_000 }, machine: 2, forMs: 400_000 }],
+  },
+  {
     name: 'call-another-address',
     file: 'src/kinds/talos/restart.ts',
     find: `talos.reboot(addressOf(view), mode(view))`,
