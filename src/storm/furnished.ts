@@ -280,6 +280,7 @@ const ONTO_COMING: readonly string[] = [
   documentOf('KubeServiceAccountConfig', 'privateKey: x'),
   documentOf('KubeProxyConfig', 'image: registry.k8s.io/kube-proxy:v1.36.2'),
   'machine: {install: {other: 1}, features: {coming: true}}\n',
+  'machine: {features: {coming: {$patch: delete}}}\n',
 ]
 
 /** Refused below Talos 1.14. */

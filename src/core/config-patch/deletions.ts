@@ -95,7 +95,8 @@ const remove = (shape: Shape, node: Node | undefined, path: readonly string[], d
   if (shape.kind === 'replace') return remove(shape.of, node, path, deletion)
   const [key = '', ...rest] = path
   if (shape.kind === 'struct') {
-    const field = shape.fields.get(key)
+    // What a machine has its Talos knows, though it may be newer than the shapes.
+    const field = shape.fields.get(key) ?? (valueAt(node, key) ? ({ kind: 'any' } as const) : undefined)
     if (!field) return unknownField(key, [...shape.fields.keys()])
     if (rest.length > 0) return remove(field, valueAt(node, key), rest, deletion)
     if (isNothing(valueAt(node, key)) || !isMapping(node)) return 'absent'

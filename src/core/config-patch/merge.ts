@@ -99,7 +99,19 @@ const mergedStruct = (fields: Fields, left: Node | undefined, right: Node | unde
     const before = valueAt(left, name)
     put(left, name, before, merged(shape, before, valueAt(right, name), place.at(name)))
   }
+  takeUnknown(fields, left, right, place)
   return left
+}
+
+/** Fields that a newer Talos may know, and the shapes do not: how it merges them is not known, but where there is none nothing is to be merged. */
+const takeUnknown = (fields: Fields, left: Mapping, right: Node | undefined, place: Place): void => {
+  for (const { key, keyNode, value } of entriesOf(right)) {
+    if (fields.has(key) || isNothing(value)) continue
+    const before = valueAt(left, key)
+    if (isNothing(before)) setValue(left, key, copyOf(value))
+    else if (!sameValue(saying(before), saying(value)))
+      place.at(key).fault(cannotMerge('how Talos merges this field is not known here'), keyNode)
+  }
 }
 
 const put = (mapping: Mapping, key: string, before: Node | undefined, after: Node | undefined): void => {

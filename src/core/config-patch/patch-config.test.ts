@@ -264,6 +264,40 @@ describe('a patch that is wrong says where and what would be right', () => {
   })
 })
 
+describe('fields of a newer Talos, of which the types are not known here', () => {
+  const on14 = (config: string, ...patches: string[]) => patchConfig(config, named(...patches), 'v1.14.0')
+  const kubelet = (inner: string) => `machine:\n  kubelet:\n    ${inner}\n`
+  const HAS = CONFIG.replace('        extraArgs:', '        newField: [one] # kept\n        extraArgs:')
+
+  test.each<[string, string, RegExp]>([
+    ['one value', kubelet('newField: 1'), /^ {8}newField: 1$/m],
+    ['more in one', kubelet('newField: {a: [b]}'), /^ {8}newField: \{a: \[b\]\}$/m],
+    ['at the top', 'newPart:\n  some: thing\n', /^newPart:\n {4}some: thing$/m],
+    ['in an entry of a list', 'machine: {network: {interfaces: [{interface: eth0, newField: x}]}}\n', /^ {14}newField: x$/m],
+  ])('are added where there are none: %s', (_, patch, expected) => {
+    const result = on14(CONFIG, patch)
+    expect(result).toMatchObject({ ok: true, changed: true, warnings: [{ code: 'unknownField' }] })
+    expect(result.ok ? result.text : '').toMatch(expected)
+    expect(result.ok && on14(result.text, patch)).toMatchObject({ ok: true, changed: false })
+  })
+
+  test('are not merged', () => {
+    expect(on14(HAS, kubelet('newField: [two]'))).toMatchObject({
+      ok: false,
+      faults: [{ code: 'cannotMerge', line: 3, path: 'machine.kubelet.newField' }],
+    })
+    expect(on14(HAS, kubelet('newField: [one]'))).toMatchObject({ ok: true, changed: false })
+    expect(on14(HAS, kubelet('newField: ~'))).toMatchObject({ ok: true, changed: false })
+  })
+
+  test('are replaced, and stay as they are beside what is patched', () => {
+    const replaced = on14(HAS, kubelet('newField: {$patch: delete}'), kubelet('newField: [two]'))
+    expect(replaced.ok ? replaced.text : replaced.faults).toMatch(/^ {8}newField: \[two\]$/m)
+    const beside = on14(HAS, kubelet('image: other'))
+    expect(beside.ok ? beside.text : '').toContain('        newField: [one] # kept\n')
+  })
+})
+
 describe('documents of which the types are not known here', () => {
   const PROXY = 'apiVersion: v1alpha1\nkind: KubeProxyConfig\nimage:   one # kept\nextraArgs:\n    a: b\n'
   const on14 = (patch: string) => patchConfig(`${CONFIG}---\n${PROXY}`, named(patch), 'v1.14.0')
