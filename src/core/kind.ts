@@ -9,7 +9,8 @@ import type { Need, View, World } from './world.ts'
 
 /** Is it so? With the reason in words, because the answer ends up in front of a person. */
 export type Answer =
-  | { readonly is: 'yes' }
+  /** `but`: what speaks against it, where that counts only for a while. */
+  | { readonly is: 'yes'; readonly but?: string }
   | { readonly is: 'no'; readonly why: string }
   /** It cannot be told now: the machine does not answer. */
   | { readonly is: 'unknown'; readonly why: string }

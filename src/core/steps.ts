@@ -61,7 +61,7 @@ export const nextStep = (all: readonly Step[], view: View): Next => {
       continue
     }
     if (answer.is === 'yes') {
-      const stable = stability(step, view, step.stableMs?.(view), 'all is well')
+      const stable = stability(step, view, step.stableMs?.(view), answer.but ?? 'all is well')
       if (stable === undefined || i < recorded) continue
       return i === recorded ? stable : { is: 'enter', step }
     }

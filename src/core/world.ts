@@ -6,7 +6,7 @@ import type { Lease, Texts, TextSource } from '../ports/home.ts'
 import type { Result } from '../ports/fault.ts'
 import type { MachineComponents, StaticComponent } from '../ports/components.ts'
 import type { ControlPlaneFacts, DeprecatedApi, ManifestChange } from '../ports/control-plane.ts'
-import type { BudgetFacts, ClusterAddons, NodeFacts, PodFacts } from '../ports/kube.ts'
+import type { BudgetFacts, ClusterAddons, NodeFacts, PodFacts, VolumeFacts } from '../ports/kube.ts'
 import type { ServiceFacts } from '../ports/machine-actions.ts'
 import type { EtcdView, MachineFacts } from '../ports/talos.ts'
 import type { Timing } from './timing.ts'
@@ -46,7 +46,7 @@ export type Facts = {
   readonly etcd: Readonly<Record<string, Result<EtcdView>>> | undefined
   readonly nodes: Result<readonly NodeFacts[]> | undefined
   readonly pods: Readonly<Record<string, Result<readonly PodFacts[]>>>
-  readonly volumes: Readonly<Record<string, Result<readonly string[]>>>
+  readonly volumes: Readonly<Record<string, Result<readonly VolumeFacts[]>>>
   /** By `MACHINE/SERVICE`; undefined where the machine has no such service. */
   readonly services: Readonly<Record<string, Result<ServiceFacts | undefined>>>
   readonly maintenance: Readonly<Record<string, Result<{ readonly uuid: string }>>>
@@ -172,7 +172,7 @@ export const machineFacts = (world: World, name: string): Result<MachineFacts> =
 export const nodeFacts = (world: World): Result<readonly NodeFacts[]> => declared(world.facts.nodes, 'nodes')
 export const etcdFacts = (world: World, name: string): Result<EtcdView> => declared(world.facts.etcd?.[name], 'etcd on', name)
 export const podFacts = (world: World, node: string): Result<readonly PodFacts[]> => declared(world.facts.pods[node], 'pods on', node)
-export const volumeFacts = (world: World, node: string): Result<readonly string[]> =>
+export const volumeFacts = (world: World, node: string): Result<readonly VolumeFacts[]> =>
   declared(world.facts.volumes[node], 'volumes of', node)
 export const serviceFacts = (world: World, name: string, service: string): Result<ServiceFacts | undefined> =>
   declared(world.facts.services[serviceKey({ name, service })], 'service', service, 'of', name)

@@ -77,6 +77,8 @@ const inTheCluster: readonly Rule[] = [
   { apiGroups: [''], resources: ['pods/eviction'], verbs: ['create'] },
   { apiGroups: ['policy'], resources: ['poddisruptionbudgets'], verbs: ['list'] },
   { apiGroups: ['storage.k8s.io'], resources: ['volumeattachments'], verbs: ['list'] },
+  // Whose volume it is that is attached to a Node.
+  { apiGroups: [''], resources: ['persistentvolumes'], verbs: ['get'] },
   { apiGroups: ['apps'], resources: ['daemonsets', 'deployments'], verbs: ['get'] },
   // Of Cilium, in kube-system; there is no narrower way to name an object of one namespace in a role of the cluster.
   { apiGroups: [''], resources: ['configmaps'], verbs: ['get'] },

@@ -48,6 +48,29 @@ const address = (type: string) => (node: KubeObject) =>
     ),
   )
 
+const MODES: Readonly<Record<string, string>> = {
+  ReadWriteOnce: 'RWO',
+  ReadOnlyMany: 'ROX',
+  ReadWriteMany: 'RWX',
+  ReadWriteOncePod: 'RWOP',
+}
+/** In the order of kubectl, whatever that of the object is. */
+const accessModes = (volume: KubeObject): string => {
+  const wanted = valueAt(volume, 'spec', 'accessModes')
+  const has = (mode: string): boolean => Array.isArray(wanted) && wanted.includes(mode)
+  return Object.entries(MODES)
+    .flatMap(([mode, short]) => (has(mode) ? [short] : []))
+    .join(',')
+}
+
+const volumeStatus = (volume: KubeObject): string =>
+  volume.metadata.deletionTimestamp === undefined ? textAt(volume, 'status', 'phase') : 'Terminating'
+
+const volumeClaim = (volume: KubeObject): string => {
+  const [namespace, name] = [textAt(volume, 'spec', 'claimRef', 'namespace'), textAt(volume, 'spec', 'claimRef', 'name')]
+  return name === '' ? '' : `${namespace}/${name}`
+}
+
 const unknown = (value: string): string => value || '<unknown>'
 
 const NODES: readonly CellColumn[] = [
@@ -194,6 +217,19 @@ const COLUMNS: Record<string, readonly CellColumn[]> = {
     { name: 'Max Unavailable', cell: limitOf('maxUnavailable') },
     count('Allowed Disruptions', 'status', 'disruptionsAllowed'),
     AGE,
+  ],
+  persistentvolumes: [
+    NAME,
+    { name: 'Capacity', cell: volume => textAt(volume, 'spec', 'capacity', 'storage') },
+    { name: 'Access Modes', cell: accessModes },
+    { name: 'Reclaim Policy', cell: volume => textAt(volume, 'spec', 'persistentVolumeReclaimPolicy') },
+    { name: 'Status', cell: volumeStatus },
+    { name: 'Claim', cell: volumeClaim },
+    { name: 'StorageClass', cell: volume => textAt(volume, 'spec', 'storageClassName') },
+    { name: 'VolumeAttributesClass', cell: volume => textAt(volume, 'spec', 'volumeAttributesClassName') || '<unset>' },
+    { name: 'Reason', cell: volume => textAt(volume, 'status', 'reason') },
+    AGE,
+    wide({ name: 'VolumeMode', cell: volume => textAt(volume, 'spec', 'volumeMode') || '<unset>' }),
   ],
   'volumeattachments.storage.k8s.io': [
     NAME,

@@ -68,6 +68,7 @@ export const BUILT_IN: readonly ResourceType[] = [
   builtIn('events', 'Event', { names: ['ev'] }),
   builtIn('namespaces', 'Namespace', { names: ['ns'], cluster: true, status: true, verbs: FEWER }),
   builtIn('nodes', 'Node', { names: ['no'], cluster: true, status: true }),
+  builtIn('persistentvolumes', 'PersistentVolume', { names: ['pv'], cluster: true, status: true }),
   builtIn('pods', 'Pod', {
     names: ['po'],
     categories: ALL,

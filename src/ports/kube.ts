@@ -39,6 +39,8 @@ export type PodFacts = {
   readonly mirror: boolean
   /** The controlling owner's kind, for example DaemonSet; empty for a bare pod. */
   readonly ownerKind: string
+  /** PersistentVolumeClaims that it uses, of its own namespace; absent where it uses none. */
+  readonly claims?: readonly string[]
   /** deletionTimestamp is set: it is on its way out. */
   readonly terminating: boolean
   /** The scheduler puts it on a cordoned Node too. */
@@ -49,6 +51,13 @@ export type PodFacts = {
   readonly ready?: boolean
   /** When the youngest of its running containers started, milliseconds since 1970 by the clock of its machine; absent while none runs. */
   readonly startedAt?: number
+}
+
+/** A VolumeAttachment: a volume that is attached to a node. */
+export type VolumeFacts = {
+  readonly name: string
+  /** `namespace/name` of the PersistentVolumeClaim that has the volume; absent where none has it, or where it cannot be told. */
+  readonly claim?: string
 }
 
 /** A PodDisruptionBudget that covers a pod. */
@@ -80,8 +89,7 @@ export type Kube = ControlPlaneCalls & {
   readonly nodes: () => Promise<Result<readonly NodeFacts[]>>
   readonly podsOn: (node: string) => Promise<Result<readonly PodFacts[]>>
   readonly budgets: () => Promise<Result<readonly BudgetFacts[]>>
-  /** Names of VolumeAttachments of the node. */
-  readonly volumeAttachments: (node: string) => Promise<Result<readonly string[]>>
+  readonly volumeAttachments: (node: string) => Promise<Result<readonly VolumeFacts[]>>
   readonly addons: () => Promise<Result<ClusterAddons>>
   /**
    * Any object, as the server has it now and never out of a cache. `unsupported` where it serves no such type, `invalid` where the reference has a

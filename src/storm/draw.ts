@@ -57,7 +57,11 @@ const drawWorkloads = (random: Random, workers: number): readonly Workload[] => 
     { name: 'cache', replicas: random.between(1, 2), graceSeconds: 1 },
   ]
   const drawn = all.filter(() => random.chance(0.6))
-  return random.chance(0.15) ? [...drawn, putBack(random, workers)] : drawn
+  return [
+    ...drawn,
+    ...(random.chance(0.15) ? [putBack(random, workers)] : []),
+    ...(random.chance(0.1) ? [{ name: 'logs', namespace: 'kube-system', daemon: true, volume: true }] : []),
+  ]
 }
 
 /** More than are pulled to at once only where no machine is taken away, which takes long. */

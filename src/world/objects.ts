@@ -12,6 +12,7 @@ export const RESOURCE = {
   replicaSets: 'replicasets.apps',
   daemonSets: 'daemonsets.apps',
   budgets: 'poddisruptionbudgets.policy',
+  volumes: 'persistentvolumes',
   attachments: 'volumeattachments.storage.k8s.io',
   leases: 'leases.coordination.k8s.io',
   definitions: 'customresourcedefinitions.apiextensions.k8s.io',

@@ -14,8 +14,10 @@ export type Workload = {
   readonly graceSeconds?: number
   /** A PodDisruptionBudget of the same name over its pods. */
   readonly budget?: { readonly minAvailable?: number | string; readonly maxUnavailable?: number | string }
-  /** Uses a volume. */
+  /** Uses a volume; of a DaemonSet each pod has its own. */
   readonly volume?: boolean
+  /** A DaemonSet: one pod on every node. */
+  readonly daemon?: boolean
   /** A pod without an owner: nobody makes it anew. */
   readonly bare?: boolean
   /** Of its pods, as Kubernetes writes them. */
@@ -79,6 +81,11 @@ export const installAddons = (site: Site, options: { readonly cilium: Cilium | u
   if (options.kubeProxy) daemon(site, KUBE_PROXY)
 }
 
+/** A volume that comes and goes with its pod. */
+const EPHEMERAL = {
+  ephemeral: { volumeClaimTemplate: { spec: { accessModes: ['ReadWriteOnce'], resources: { requests: { storage: '1Gi' } } } } },
+}
+
 export const installWorkload = (site: Site, workload: Workload, machines: readonly Machine[]): void => {
   const { name, replicas = 1, graceSeconds = 30, budget } = workload
   const ns = workload.namespace ?? 'default'
@@ -88,7 +95,9 @@ export const installWorkload = (site: Site, workload: Workload, machines: readon
     terminationGracePeriodSeconds: graceSeconds,
     containers: [{ name, image: `registry.example.com/${name}:1` }],
     ...(workload.tolerations ? { tolerations: workload.tolerations } : {}),
-    ...(workload.volume ? { volumes: [{ name: 'data', persistentVolumeClaim: { claimName: name } }] } : {}),
+    ...(workload.volume
+      ? { volumes: [{ name: 'data', ...(workload.daemon ? EPHEMERAL : { persistentVolumeClaim: { claimName: name } }) }] }
+      : {}),
   }
   if (budget)
     ensure(site.store, RESOURCE.budgets, {
@@ -97,6 +106,15 @@ export const installWorkload = (site: Site, workload: Workload, machines: readon
       metadata: { name, namespace: ns },
       spec: { ...budget, selector: { matchLabels: labels } },
     })
+  if (workload.daemon) {
+    ensure(site.store, RESOURCE.daemonSets, {
+      apiVersion: 'apps/v1',
+      kind: 'DaemonSet',
+      metadata: { name, namespace: ns, labels },
+      spec: { selector: { matchLabels: labels }, template: { metadata: { labels }, spec } },
+    })
+    return
+  }
   const on = (at: number): string | undefined => {
     const index = workload.on?.[at % workload.on.length]
     return index === undefined ? undefined : machines[index]?.name

@@ -1,14 +1,20 @@
-import { RESOURCE, conditionOf } from './objects.ts'
+import { claimsOf } from '../api/pod-claims.ts'
+import { RESOURCE, conditionOf, ensure } from './objects.ts'
 import type { Site } from './site.ts'
 import type { KubeObject } from './store.ts'
 
-type PodSpec = { nodeName?: string; volumes?: { persistentVolumeClaim?: { claimName: string } }[] }
+type PodSpec = { nodeName?: string; volumes?: unknown }
 
-/** Claims that a pod uses, `namespace-claim`: the name of their volume in this world. */
-const volumesOf = (pod: KubeObject): readonly string[] =>
-  ((pod.spec as PodSpec).volumes ?? []).flatMap(v =>
-    v.persistentVolumeClaim ? [`pv-${pod.metadata.namespace ?? ''}-${v.persistentVolumeClaim.claimName}`] : [],
-  )
+/** What holds the data of a claim. */
+type Volume = { readonly name: string; readonly claim: { readonly namespace: string; readonly name: string } }
+
+const volumesOf = (pod: KubeObject): readonly Volume[] => {
+  const { namespace = '', name } = pod.metadata
+  return claimsOf(name, (pod.spec as PodSpec).volumes).map(claim => ({
+    name: `pv-${namespace}-${claim}`,
+    claim: { namespace, name: claim },
+  }))
+}
 
 type AttachmentSpec = { nodeName: string; source: { persistentVolumeName: string } }
 
@@ -24,19 +30,33 @@ export const reconcileVolumes = (site: Site, again: () => void): void => {
     const spec = attachment.spec as AttachmentSpec
     return store
       .list(RESOURCE.pods)
-      .items.some(pod => (pod.spec as PodSpec).nodeName === spec.nodeName && volumesOf(pod).includes(spec.source.persistentVolumeName))
+      .items.some(
+        pod => (pod.spec as PodSpec).nodeName === spec.nodeName && volumesOf(pod).some(v => v.name === spec.source.persistentVolumeName),
+      )
   }
   for (const pod of store.list(RESOURCE.pods).items) {
     const { nodeName } = pod.spec as PodSpec
     if (!nodeName || conditionOf(pod, 'Ready')?.status !== 'True') continue
     for (const volume of volumesOf(pod)) {
-      const name = `csi-${volume}-${nodeName}`
+      const name = `csi-${volume.name}-${nodeName}`
       if (store.get(RESOURCE.attachments, '', name)) continue
+      ensure(store, RESOURCE.volumes, {
+        apiVersion: 'v1',
+        kind: 'PersistentVolume',
+        metadata: { name: volume.name },
+        spec: {
+          accessModes: ['ReadWriteOnce'],
+          capacity: { storage: '1Gi' },
+          csi: { driver: 'csi.example.com', volumeHandle: volume.name },
+          claimRef: { apiVersion: 'v1', kind: 'PersistentVolumeClaim', ...volume.claim },
+        },
+        status: { phase: 'Bound' },
+      })
       store.create(RESOURCE.attachments, {
         apiVersion: 'storage.k8s.io/v1',
         kind: 'VolumeAttachment',
         metadata: { name },
-        spec: { attacher: 'csi.example.com', nodeName, source: { persistentVolumeName: volume } },
+        spec: { attacher: 'csi.example.com', nodeName, source: { persistentVolumeName: volume.name } },
         status: { attached: true },
       })
     }

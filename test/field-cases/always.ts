@@ -28,6 +28,8 @@ export type Allowed = {
   readonly undrained?: boolean
   /** Workloads whose pods are put back on the cordoned Node, which they tolerate. */
   readonly putBack?: readonly string[]
+  /** Begins of the names of volumes whose pods stay. */
+  readonly attached?: readonly string[]
   /** The policy force: what would not be evicted is deleted. */
   readonly deletes?: boolean
   /** Machines that somebody holds at what they run. */
@@ -133,7 +135,10 @@ export const watchAlways = (story: Story, allowed: Allowed, self?: string): Watc
     if (ENDS.has(what) && !allowed.undrained) {
       const left = podsOn(name).filter(pod => pod !== self)
       if (left.length > 0) object(`${what} on ${name} with pods still on it: ${left.join(', ')}`)
-      const attached = world.store.list(RESOURCE.attachments).items.filter(v => (v.spec as { nodeName: string }).nodeName === name)
+      const attached = world.store.list(RESOURCE.attachments).items.filter(v => {
+        const { nodeName, source } = v.spec as { nodeName: string; source: { persistentVolumeName: string } }
+        return nodeName === name && allowed.attached?.some(begin => source.persistentVolumeName.startsWith(begin)) !== true
+      })
       if (attached.length > 0 && machine.kubelet) object(`${what} on ${name} with volumes still attached`)
     }
   }

@@ -118,6 +118,45 @@ describe('pods that may run on a cordoned Node', () => {
   })
 })
 
+describe('volumes of pods that stay', () => {
+  const logs = { name: 'logs', namespace: 'kube-system', daemon: true, volume: true }
+  const db = { name: 'db', volume: true, graceSeconds: 2, on: [3] }
+
+  it('are not waited for: they stay attached as long as their pods are there; those of the pods that go are', async () => {
+    const { run, end } = await playWithDeaths({
+      cluster: { workloads: [logs, db] },
+      spec: { ...spec, drain: { timeout: '2m' } },
+      allowed: { attached: ['pv-kube-system-logs-'] },
+    })
+    expect(end.phase).toBe('Completed')
+    const [detached] = run.world.journal.of('detached', 'wk-1').filter(e => e.detail.includes('-db-'))
+    const [reboot] = run.world.journal.of('reboot-requested', 'wk-1')
+    expect(detached?.at).toBeLessThan(reboot?.at ?? 0)
+  })
+
+  it('and where nobody can tell whose they are, only for a while', async () => {
+    const said = new Set<string>()
+    const { run, end } = await play({
+      cluster: { workloads: [logs] },
+      spec: { ...spec, drain: { timeout: '10m' } },
+      allowed: { attached: ['pv-kube-system-logs-'] },
+      arrange: ({ world }) => {
+        for (const { metadata } of world.store.list(RESOURCE.volumes).items) world.store.remove(RESOURCE.volumes, '', metadata.name)
+        world.store.watch(ICHOR.operations, undefined, ({ object }) =>
+          said.add((object['status'] as OperationStatus | undefined)?.message ?? ''),
+        )
+      },
+    })
+    expect(end.phase).toBe('Completed')
+    const [cordon] = run.world.journal.of('cordon', 'wk-1')
+    const [reboot] = run.world.journal.of('reboot-requested', 'wk-1')
+    expect((reboot?.at ?? 0) - (cordon?.at ?? 0)).toBeGreaterThanOrEqual(2 * 60_000)
+    expect([...said].join('\n')).toMatch(
+      /wk-1: drain: volumes are still attached, and may be of pods that stay: csi-pv-kube-system-logs-\S+; confirming/,
+    )
+  })
+})
+
 describe("somebody else's cordon [B046 rancher/system-upgrade-controller#341, siderolabs/talos-controller-manager#31]", () => {
   it('stays, and the status says that it was there before', async () => {
     const { run, end } = await playWithDeaths({ spec, arrange: ({ world }) => world.userCordon('wk-2') })

@@ -413,7 +413,23 @@ describe.skipIf('missing' in servers)(
           ['va-2', 'wk-2'],
         ] as const)
           value(await client.create(RESOURCE.volumeAttachment, {}, attachment(name, on)))
-        expect(value(await kube().volumeAttachments('wk-1'))).toEqual(['va-1'])
+        expect(value(await kube().volumeAttachments('wk-1'))).toEqual([{ name: 'va-1' }])
+        value(
+          await client.create(
+            RESOURCE.persistentVolume,
+            {},
+            {
+              metadata: { name: 'v' },
+              spec: {
+                accessModes: ['ReadWriteOnce'],
+                capacity: { storage: '1Gi' },
+                csi: { driver: 'a', volumeHandle: 'v' },
+                claimRef: { namespace, name: 'db' },
+              },
+            },
+          ),
+        )
+        expect(value(await kube().volumeAttachments('wk-1'))).toEqual([{ name: 'va-1', claim: `${namespace}/db` }])
       })
 
       it('finds Cilium and kube-proxy, or that they are not there', async () => {

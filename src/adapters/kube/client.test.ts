@@ -106,6 +106,37 @@ describe('the pods of a node', () => {
     expect(await ask('yesterday', pod('a', CORDON, 'StatefulSet'))).toMatchObject({ pods: [{ toleratesCordon: true, ageMs: undefined }] }))
 })
 
+describe('the volumes of a node', () => {
+  const attachments = ['a', 'b', 'c', ''].map((volume, at) => ({
+    metadata: { name: `csi-${at}` },
+    spec: { nodeName: at === 1 ? 'other' : 'n', source: { persistentVolumeName: volume } },
+  }))
+  const ask = async (answer: Answering) => {
+    const { client } = await stage((asked, response) =>
+      asked.url.pathname.endsWith('volumeattachments') ? json(response, { metadata: {}, items: attachments }) : answer(asked, response),
+    )
+    return openKube(client).volumeAttachments('n')
+  }
+
+  it('have the claims of their PersistentVolumes, where they have one', async () =>
+    expect(
+      await ask(({ url }, response) =>
+        json(response, { spec: url.pathname === '/api/v1/persistentvolumes/a' ? { claimRef: { namespace: 'd', name: 'db' } } : {} }),
+      ),
+    ).toEqual({ ok: true, value: [{ name: 'csi-0', claim: 'd/db' }, { name: 'csi-2' }, { name: 'csi-3' }] }))
+  it.each([
+    [403, 'who may not read these'],
+    [404, 'whose PersistentVolume is gone'],
+  ])('%s: are known by name alone to one %s', async code =>
+    expect(await ask((_, response) => status(response, code, '', 'no'))).toEqual({
+      ok: true,
+      value: [{ name: 'csi-0' }, { name: 'csi-2' }, { name: 'csi-3' }],
+    }),
+  )
+  it('cannot be told while the API does not answer', async () =>
+    expect(await ask((_, response) => status(response, 503, '', 'later'))).toMatchObject({ ok: false, fault: { kind: 'busy' } }))
+})
+
 describe('an eviction', () => {
   const pod = {
     namespace: 'd',

@@ -1,6 +1,7 @@
 // Nodes, pods and what surrounds them, from what the server said to the little that operations need.
 import { cordonedByOperation } from '../../api/cordon-owner.ts'
 import { CONTROL_PLANE_LABEL } from '../../api/names.ts'
+import { claimsOf } from '../../api/pod-claims.ts'
 import { CORDON_TAINT, toleratesCordon } from '../../api/tolerations.ts'
 import type { LabelSelector } from '../../api/talos-operation.ts'
 import type { BudgetFacts, NodeFacts, PodFacts } from '../../ports/kube.ts'
@@ -58,6 +59,7 @@ export const podOf = (pod: KubeObject): PodFacts => {
   const starts = list(at(pod, 'status', 'containerStatuses'))
     .map(container => Date.parse(text(at(record(container), 'state', 'running', 'startedAt'))))
     .filter(time => Number.isFinite(time))
+  const claims = claimsOf(text(at(pod, 'metadata', 'name')), at(pod, 'spec', 'volumes'))
   return {
     namespace: text(at(pod, 'metadata', 'namespace')),
     name: text(at(pod, 'metadata', 'name')),
@@ -69,6 +71,7 @@ export const podOf = (pod: KubeObject): PodFacts => {
     ownerKind: text(owner?.['kind']),
     terminating: text(at(pod, 'metadata', 'deletionTimestamp')) !== '',
     ready: ready?.['status'] === 'True',
+    ...(claims.length > 0 ? { claims } : {}),
     ...(toleratesCordon(at(pod, 'spec', 'tolerations')) ? { toleratesCordon: true } : {}),
     ...(starts.length === 0 ? {} : { startedAt: Math.max(...starts) }),
   }
@@ -83,6 +86,12 @@ export const withAge = (pod: KubeObject, facts: PodFacts, now: number): PodFacts
 /** One that is put on a cordoned Node by whatever makes it, and not because that has one on every Node. */
 export const mayComeBack = ({ toleratesCordon: tolerates, ownerKind, mirror }: PodFacts): boolean =>
   tolerates === true && !mirror && ownerKind !== '' && ownerKind !== 'DaemonSet'
+
+/** `namespace/name` of the claim that has a PersistentVolume; empty where none has it. */
+export const claimOf = (volume: KubeObject): string => {
+  const [namespace, name] = ['namespace', 'name'].map(key => text(at(volume, 'spec', 'claimRef', key)))
+  return namespace && name ? `${namespace}/${name}` : ''
+}
 
 /** Undefined for a budget without a selector: it covers no pod. */
 export const budgetOf = (budget: KubeObject): BudgetFacts | undefined => {

@@ -2,10 +2,10 @@ import { ANNOTATION, CONTROLLER } from '../../api/names.ts'
 import type { Result } from '../../ports/fault.ts'
 import { done } from '../../ports/fault.ts'
 import type { ControlPlaneFacts } from '../../ports/control-plane.ts'
-import type { CiliumFacts, ClusterAddons, Kube, NodeFacts, PodFacts } from '../../ports/kube.ts'
+import type { CiliumFacts, ClusterAddons, Kube, NodeFacts, PodFacts, VolumeFacts } from '../../ports/kube.ts'
 import type { ApiFault, ApiResult } from './classify.ts'
 import type { KubeClient, KubeObject } from './client.ts'
-import { budgetOf, mayComeBack, nodeOf, podOf, tagVersion, withAge } from './facts.ts'
+import { budgetOf, claimOf, mayComeBack, nodeOf, podOf, tagVersion, withAge } from './facts.ts'
 import type { Json } from './json.ts'
 import { at, deepFreeze, list, record, text, texts } from './json.ts'
 import type { Resource } from './resource.ts'
@@ -91,8 +91,12 @@ export const openKube = (client: KubeClient): Kube => {
       const attachments = await all(RESOURCE.volumeAttachment, one => ({
         name: text(at(one, 'metadata', 'name')),
         node: text(at(one, 'spec', 'nodeName')),
+        volume: text(at(one, 'spec', 'source', 'persistentVolumeName')),
       }))
-      return attachments.ok ? { ok: true, value: attachments.value.filter(one => one.node === node).map(({ name }) => name) } : attachments
+      if (!attachments.ok) return attachments
+      const found = await Promise.all(attachments.value.filter(one => one.node === node).map(one => withClaim(client, one)))
+      const failed = found.find(one => !one.ok)
+      return failed ?? { ok: true, value: deepFreeze(found.flatMap(one => (one.ok ? [one.value] : []))) }
     },
     addons: async (): Promise<Result<ClusterAddons>> => {
       const found = await cilium()
@@ -155,6 +159,17 @@ export const openKube = (client: KubeClient): Kube => {
     deletePod: async pod =>
       gone(pod, await client.delete(RESOURCE.pod, { namespace: pod.namespace, name: pod.name }, { preconditions: { uid: pod.uid } })),
   }
+}
+
+type Attachment = { readonly name: string; readonly volume: string }
+
+/** Whose volume it is. One that is gone, or not for us to read, has nobody that we could name. */
+const withClaim = async (client: KubeClient, { name, volume }: Attachment): Promise<ApiResult<VolumeFacts>> => {
+  if (volume === '') return { ok: true, value: { name } }
+  const found = await client.get(RESOURCE.persistentVolume, { name: volume })
+  if (!found.ok) return found.fault.kind === 'notFound' || found.fault.kind === 'forbidden' ? { ok: true, value: { name } } : found
+  const claim = claimOf(found.value)
+  return { ok: true, value: claim === '' ? { name } : { name, claim } }
 }
 
 /** Absence as a value. */

@@ -24,6 +24,7 @@ export const RESOURCE = {
   configMap: core('configmaps', 'ConfigMap'),
   event: core('events', 'Event'),
   namespace: core('namespaces', 'Namespace'),
+  persistentVolume: core('persistentvolumes', 'PersistentVolume'),
   lease: { group: 'coordination.k8s.io', version: 'v1', plural: 'leases', kind: 'Lease' },
   daemonSet: { group: 'apps', version: 'v1', plural: 'daemonsets', kind: 'DaemonSet' },
   deployment: { group: 'apps', version: 'v1', plural: 'deployments', kind: 'Deployment' },

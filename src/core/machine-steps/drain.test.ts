@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import type { Kube, PodFacts } from '../../ports/kube.ts'
-import { blockedBy, deleteAll, drainDone, evictAll } from './drain.ts'
+import { blockedBy, deleteAll, drainDone, drainNeeds, drainStableMs, evictAll } from './drain.ts'
 import { at, given, NOW, node, pod, type Given } from '../../kinds/talos/test-view.ts'
 
 const budget = (name: string, disruptionsAllowed: number, matchLabels: Readonly<Record<string, string>> = { app: 'db' }) => ({
@@ -15,7 +15,8 @@ const silent = { 'wk-1': node('wk-1', { ready: false, readySince: Date.parse(at(
 
 const answer = (over: Given): string => {
   const found = drainDone(given(over))
-  return found.is === 'failed' ? found.message : found.is === 'yes' ? 'yes' : `${found.is}: ${found.why}`
+  if (found.is === 'yes') return found.but === undefined ? 'yes' : `yes, but ${found.but}`
+  return found.is === 'failed' ? found.message : `${found.is}: ${found.why}`
 }
 
 describe('drained', () => {
@@ -68,11 +69,43 @@ describe('drained', () => {
       { pods: [pod('db')], budgets: [budget('one', 1), budget('two', 1)] },
       'no: pod default/db is covered by 2 PodDisruptionBudgets (one, two), so it cannot be evicted at all',
     ],
-    ['volumes', { volumes: ['csi-1'] }, 'no: volumes are still attached: csi-1'],
+    [
+      'volumes',
+      { volumes: [{ name: 'csi-1', claim: 'default/db' }, { name: 'csi-2' }] },
+      'no: volumes are still attached: csi-1 of claim default/db, csi-2',
+    ],
+    [
+      'volumes of pods that stay',
+      {
+        pods: [pod('logs', { ownerKind: 'DaemonSet', claims: ['scratch'] }), { ...own, claims: ['state'] }],
+        self,
+        nodes: { 'wk-2': node('wk-2', { ready: false }) },
+        volumes: [
+          { name: 'csi-1', claim: 'default/scratch' },
+          { name: 'csi-2', claim: 'ichor-system/state' },
+        ],
+      },
+      'yes',
+    ],
+    [
+      'a volume of the same name elsewhere',
+      { pods: [pod('logs', { ownerKind: 'DaemonSet', claims: ['db'] })], volumes: [{ name: 'csi-1', claim: 'other/db' }] },
+      'no: volumes are still attached: csi-1 of claim other/db',
+    ],
+    [
+      'a volume of a pod that has ended',
+      { pods: [pod('job', { phase: 'Succeeded', claims: ['db'] })], volumes: [{ name: 'csi-1', claim: 'default/db' }] },
+      'no: volumes are still attached: csi-1 of claim default/db',
+    ],
+    [
+      'a volume that nobody can tell of, where pods with volumes stay',
+      { pods: [pod('logs', { ownerKind: 'DaemonSet', claims: ['scratch'] })], volumes: [{ name: 'csi-1' }] },
+      'yes, but volumes are still attached, and may be of pods that stay: csi-1',
+    ],
     ['the API is away', { pods: 'away' }, 'unknown: its pods cannot be listed: 503'],
     [
       'a dead kubelet, and a pod that was asked to go',
-      { pods: [pod('db', { terminating: true })], volumes: ['csi-1'], nodes: silent },
+      { pods: [pod('db', { terminating: true })], volumes: [{ name: 'csi-1' }], nodes: silent },
       'yes',
     ],
     ['a dead kubelet, and a pod that was not', { pods: [pod('db')], nodes: silent }, 'no: 1 pod is still there: default/db'],
@@ -129,6 +162,21 @@ describe('drained', () => {
   ] as readonly (readonly [string, Given, string])[])('a pod that tolerates the cordon %s', (_, over, expected) =>
     expect(answer(over)).toBe(expected),
   )
+
+  it('for two minutes it waits for volumes of which it cannot be told whose they are', () => {
+    const logs = pod('logs', { ownerKind: 'DaemonSet', claims: ['scratch'] })
+    const wait = (over: Given): number | undefined => drainStableMs(given(over))
+    expect(wait({ pods: [logs], volumes: [{ name: 'csi-1' }] })).toBe(120_000)
+    expect(wait({ pods: [logs], volumes: [{ name: 'csi-1', claim: 'default/scratch' }] })).toBeUndefined()
+    expect(wait({ pods: [logs, pod('db')], volumes: [{ name: 'csi-1' }] })).toBeUndefined()
+  })
+
+  it('asks for volumes once the pods are gone', () => {
+    const needs = (over: Given): readonly string[] => drainNeeds(given(over)).map(need => need.what)
+    expect(needs({ pods: [pod('db')] })).toEqual(['pods', 'budgets'])
+    expect(needs({ pods: [pod('logs', { ownerKind: 'DaemonSet' })] })).toEqual(['pods', 'budgets', 'volumes'])
+    expect(needs({ pods: 'away' })).toEqual(['pods', 'budgets'])
+  })
 
   it('whoever has come to the drain only now believes no clock', () => {
     const view = given({ target: { step: 'drain' }, pods: [back] })

@@ -1,11 +1,11 @@
 import type { Fault, Result } from '../../ports/fault.ts'
-import type { BudgetFacts, Kube, PodFacts } from '../../ports/kube.ts'
+import type { BudgetFacts, Kube, PodFacts, VolumeFacts } from '../../ports/kube.ts'
 import type { Answer } from '../kind.ts'
 import { YES, no, unknown } from '../kind.ts'
 import { ms } from '../ledger.ts'
 import { matchesSelector, naturally } from '../rollout-order.ts'
-import type { View, World } from '../world.ts'
-import { budgetFacts, displayName, nodeFacts, nodeOf, podFacts, volumeFacts } from '../world.ts'
+import type { Need, View, World } from '../world.ts'
+import { budgetFacts, displayName, isKnown, nodeFacts, nodeOf, podFacts, volumeFacts } from '../world.ts'
 import { hasRoomElsewhere, nodeNameOf } from './target.ts'
 
 /** Why a pod is left where it is, or undefined when it has to go. */
@@ -46,11 +46,14 @@ const isPutBack = ({ target, world }: View, { toleratesCordon, ownerKind, ageMs 
   return isPast || (ageMs !== undefined && ageMs + SECOND <= drainingMs)
 }
 
+const isLeaving = (view: View, pod: PodFacts, isPast: boolean): boolean =>
+  staysBecause(pod) === undefined && !selfStays(view, pod) && !isPutBack(view, pod, isPast)
+
 /** `isPast`: the Node was drained, and only has to have stayed so. */
 const leaving = (view: View, isPast = false): Result<readonly PodFacts[]> => {
   const pods = podFacts(view.world, nodeToDrain(view))
   if (!pods.ok) return pods
-  const going = pods.value.filter(p => staysBecause(p) === undefined && !selfStays(view, p) && !isPutBack(view, p, isPast))
+  const going = pods.value.filter(p => isLeaving(view, p, isPast))
   return { ok: true, value: going.toSorted((a, b) => naturally(id(a), id(b))) }
 }
 
@@ -101,7 +104,46 @@ export const drainDone = (view: View, isPast = false): Answer => {
   }
   const volumes = volumeFacts(view.world, node)
   if (!volumes.ok) return unknown(`its volumes cannot be listed: ${volumes.fault.message}`)
-  return volumes.value.length > 0 ? no(`volumes are still attached: ${some(volumes.value)}`) : YES
+  const { going, doubtful } = attached(view, volumes.value, isPast)
+  if (going.length > 0) return no(`volumes are still attached: ${some(going.map(volumeText))}`)
+  if (doubtful.length === 0) return YES
+  return { is: 'yes', but: `volumes are still attached, and may be of pods that stay: ${some(doubtful.map(volumeText))}` }
+}
+
+/** So long volumes are waited for of which nobody can tell whether their pods stay. */
+const DOUBTFUL_MS = 120_000
+
+/** Where only such volumes are left, the drain is done after a while all the same. */
+export const drainStableMs = (view: View): number | undefined => {
+  const answer = drainDone(view)
+  return answer.is === 'yes' && answer.but !== undefined ? DOUBTFUL_MS : undefined
+}
+
+/** What `drainDone` asks about. Volumes are looked at once the pods are gone. */
+export const drainNeeds = (view: View): readonly Need[] => {
+  const node = nodeToDrain(view)
+  const needs: readonly Need[] = [{ what: 'pods', node }, { what: 'budgets' }]
+  if (!isKnown(view.world.facts, { what: 'pods', node })) return needs
+  // Whatever a pod that went past the drain is, it is no more of those that were waited for.
+  const pods = leaving(view, true)
+  return pods.ok && pods.value.length === 0 ? [...needs, { what: 'volumes', node }] : needs
+}
+
+const volumeText = ({ name, claim }: VolumeFacts): string => (claim === undefined ? name : `${name} of claim ${claim}`)
+
+/**
+ * Volumes that are to be detached with the pods that go, and those of which it cannot be told. One that a pod uses that stays, a DaemonSet's or our own,
+ * stays with it.
+ */
+const attached = (view: View, volumes: readonly VolumeFacts[], isPast: boolean) => {
+  const pods = podFacts(view.world, nodeToDrain(view))
+  const stay = pods.ok ? pods.value.filter(p => p.phase !== 'Succeeded' && p.phase !== 'Failed' && !isLeaving(view, p, isPast)) : []
+  const kept = new Set(stay.flatMap(({ namespace, claims = [] }) => claims.map(claim => `${namespace}/${claim}`)))
+  const isDoubtful = ({ claim }: VolumeFacts): boolean => claim === undefined && kept.size > 0
+  return {
+    going: volumes.filter(v => !isDoubtful(v) && (v.claim === undefined || !kept.has(v.claim))),
+    doubtful: volumes.filter(isDoubtful),
+  }
 }
 
 type Covered = { readonly pod: PodFacts; readonly budgets: readonly BudgetFacts[] }

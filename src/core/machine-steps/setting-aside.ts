@@ -4,7 +4,7 @@ import type { Step, Verdict } from '../kind.ts'
 import { YES, no, unknown } from '../kind.ts'
 import { ms } from '../ledger.ts'
 import type { View } from '../world.ts'
-import { blockedBy, deleteAll, drainDone, evictAll, nodeToDrain } from './drain.ts'
+import { blockedBy, deleteAll, drainDone, drainNeeds, drainStableMs, evictAll } from './drain.ts'
 import { etcdNeed, etcdViews } from './etcd.ts'
 import { GATE_HOLD_MS, asRecorded, both, mayNotWriteNodes, since } from './guards.ts'
 import { addressOf, chosen, controlPlanesOf, isControlPlane, nodeOfTarget, onNode } from './target.ts'
@@ -90,11 +90,9 @@ export const drain: Step = {
   name: 'drain',
   summary: 'Evicts the pods by the Eviction API and waits until they and their volumes are gone.',
   applies: drains,
-  needs: view => {
-    const node = nodeToDrain(view)
-    return [{ what: 'pods', node }, { what: 'volumes', node }, { what: 'budgets' }]
-  },
+  needs: drainNeeds,
   done: drainDone,
+  stableMs: drainStableMs,
   guard: asRecorded,
   act: {
     long: false,

@@ -5,7 +5,7 @@ import type { TalosCluster } from '../../api/talos-cluster.ts'
 import { timing } from '../../core/timing.ts'
 import { NO_FACTS, type Facts, type View, type World } from '../../core/world.ts'
 import type { Result } from '../../ports/fault.ts'
-import type { BudgetFacts, NodeFacts, PodFacts } from '../../ports/kube.ts'
+import type { BudgetFacts, NodeFacts, PodFacts, VolumeFacts } from '../../ports/kube.ts'
 import type { EtcdView, MachineFacts } from '../../ports/talos.ts'
 import { talos } from './talos.ts'
 
@@ -143,7 +143,7 @@ export type Given = {
   /** Nodes that differ, by name; undefined: there is none. */
   readonly nodes?: Readonly<Partial<Record<Name, NodeFacts | undefined>>> | 'away'
   readonly pods?: readonly PodFacts[] | 'away'
-  readonly volumes?: readonly string[]
+  readonly volumes?: readonly VolumeFacts[]
   readonly budgets?: readonly BudgetFacts[]
   readonly etcd?: Readonly<Partial<Record<Name, Result<EtcdView>>>>
   readonly leader?: Name

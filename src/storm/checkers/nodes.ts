@@ -15,6 +15,14 @@ const nodeNameOf = (object: KubeObject): string | undefined => (object['spec'] a
 const isCordoned = (node: KubeObject | undefined): boolean =>
   (node?.['spec'] as { unschedulable?: boolean } | undefined)?.unschedulable === true
 
+/** The volume is of a claim of the pod, in the names of the invented cluster. */
+const uses = (pod: KubeObject, attachment: KubeObject): boolean => {
+  const { volumes = [] } = pod['spec'] as { volumes?: readonly { name: string; persistentVolumeClaim?: { claimName: string } }[] }
+  const { persistentVolumeName } = (attachment['spec'] as { source: { persistentVolumeName: string } }).source
+  const claims = volumes.map(v => v.persistentVolumeClaim?.claimName ?? `${pod.metadata.name}-${v.name}`)
+  return claims.some(claim => persistentVolumeName === `pv-${pod.metadata.namespace}-${claim}`)
+}
+
 /** When each pod or volume came to its node. */
 const arrivals = (scene: Scene, resource: string): Map<string, number> => {
   const since = new Map<string, number>()
@@ -67,21 +75,23 @@ export const drainedFirst: Checker = {
       // Where no kubelet is there to end them, pods stay whatever one asks.
       if (drain === undefined || drain === 'none' || !machine.kubelet || !wasReady || !isCordoned(node)) return
       const seen = askedAt('podsOn', machine.name)
-      const left = store.list(RESOURCE.pods).items.filter(pod => {
+      const stays = (pod: KubeObject): boolean => {
         const owner = pod.metadata.ownerReferences?.find(o => o.controller)?.kind
-        const phase = (pod['status'] as { phase?: string } | undefined)?.phase
-        const isOfNode = owner === 'DaemonSet' || owner === 'Node' || phase === 'Succeeded' || phase === 'Failed'
         const isOwn = pod.metadata.namespace === OWN_POD.namespace && pod.metadata.name === OWN_POD.pod
         // Nobody would be there to go on if it could come back only to this very Node.
-        if (isOwn && !hasRoomBeside(machine.name)) return false
-        if (isPutBack(pod, machine)) return false
-        return nodeNameOf(pod) === machine.name && !isOfNode && (podsSince.get(pod.metadata.uid) ?? Infinity) < seen
+        return owner === 'DaemonSet' || owner === 'Node' || (isOwn && !hasRoomBeside(machine.name)) || isPutBack(pod, machine)
+      }
+      const here = store.list(RESOURCE.pods).items.filter(pod => {
+        const phase = (pod['status'] as { phase?: string } | undefined)?.phase
+        return nodeNameOf(pod) === machine.name && phase !== 'Succeeded' && phase !== 'Failed'
       })
+      const left = here.filter(pod => !stays(pod) && (podsSince.get(pod.metadata.uid) ?? Infinity) < seen)
       if (left.length > 0) object(`${what} on ${machine.name} with ${left.map(p => p.metadata.name).join(', ')} still there`)
       const volumesSeen = askedAt('volumeAttachments', machine.name)
       const attached = store
         .list(RESOURCE.attachments)
         .items.filter(v => nodeNameOf(v) === machine.name && (volumesSince.get(v.metadata.uid) ?? Infinity) < volumesSeen)
+        .filter(v => !here.some(pod => stays(pod) && uses(pod, v)))
       if (attached.length > 0) object(`${what} on ${machine.name} with ${attached.length} volumes attached`)
     })
   },

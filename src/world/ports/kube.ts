@@ -1,9 +1,10 @@
 import { cordonedByOperation } from '../../api/cordon-owner.ts'
 import { ANNOTATION, CONTROLLER, CONTROL_PLANE_LABEL } from '../../api/names.ts'
+import { claimsOf } from '../../api/pod-claims.ts'
 import { toleratesCordon } from '../../api/tolerations.ts'
 import type { Result } from '../../ports/fault.ts'
 import { done, failed, ok } from '../../ports/fault.ts'
-import type { BudgetFacts, Kube, NodeFacts, PodFacts } from '../../ports/kube.ts'
+import type { BudgetFacts, Kube, NodeFacts, PodFacts, VolumeFacts } from '../../ports/kube.ts'
 import { countBudgets } from '../budgets.ts'
 import { apiServerVersion } from '../api-server.ts'
 import { clockOf } from '../certificates.ts'
@@ -69,6 +70,11 @@ const startOf = (pod: KubeObject): { readonly startedAt?: number } => {
   return starts.length === 0 ? {} : { startedAt: Math.max(...starts) }
 }
 
+const claimsIn = (pod: KubeObject): Pick<PodFacts, 'claims'> => {
+  const claims = claimsOf(pod.metadata.name, (pod.spec as { volumes?: unknown }).volumes)
+  return claims.length > 0 ? { claims } : {}
+}
+
 const podFacts = readOnce((pod: KubeObject): PodFacts => ({
   namespace: pod.metadata.namespace ?? '',
   name: pod.metadata.name,
@@ -80,6 +86,7 @@ const podFacts = readOnce((pod: KubeObject): PodFacts => ({
   ownerKind: pod.metadata.ownerReferences?.find(o => o.controller)?.kind ?? '',
   terminating: pod.metadata.deletionTimestamp !== undefined,
   ready: conditionOf(pod, 'Ready')?.status === 'True',
+  ...claimsIn(pod),
   ...(toleratesCordon((pod.spec as { tolerations?: unknown }).tolerations) ? { toleratesCordon: true } : {}),
   ...startOf(pod),
 }))
@@ -90,6 +97,13 @@ const aged = (pod: KubeObject, now: number): PodFacts => {
   const { toleratesCordon: tolerates, ownerKind, mirror } = facts
   if (!tolerates || mirror || ownerKind === '' || ownerKind === 'DaemonSet') return facts
   return { ...facts, ageMs: Date.parse(timestamp(now)) - Date.parse(pod.metadata.creationTimestamp) }
+}
+
+type VolumeSpec = { readonly claimRef?: { readonly namespace: string; readonly name: string } }
+
+const volumeFacts = ({ metadata: { name } }: KubeObject, volume: KubeObject | undefined): VolumeFacts => {
+  const { claimRef } = (volume?.spec ?? {}) as VolumeSpec
+  return claimRef ? { name, claim: `${claimRef.namespace}/${claimRef.name}` } : { name }
 }
 
 type Selector = Pick<BudgetFacts, 'matchExpressions'> & { readonly matchLabels?: Record<string, string> }
@@ -162,7 +176,12 @@ export const createKube = (world: World, client: Client): Kube => {
           store
             .list(RESOURCE.attachments)
             .items.filter(a => (a.spec as { nodeName: string }).nodeName === node)
-            .map(a => a.metadata.name),
+            .map(a =>
+              volumeFacts(
+                a,
+                store.get(RESOURCE.volumes, '', (a.spec as { source: { persistentVolumeName: string } }).source.persistentVolumeName),
+              ),
+            ),
         ),
       ),
     addons: () =>

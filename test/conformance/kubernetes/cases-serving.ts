@@ -10,7 +10,7 @@ const columns = (body: any) => ({
   columns: body.columnDefinitions.map((column: any) => [column.name, column.type, column.format, column.priority]),
   rows: body.rows.map((row: any) => row.cells),
 })
-const BUILT_IN = ['nodes', 'pods', 'namespaces', 'events', 'secrets', 'configmaps', 'serviceaccounts', 'services']
+const BUILT_IN = ['nodes', 'pods', 'namespaces', 'events', 'secrets', 'configmaps', 'serviceaccounts', 'services', 'persistentvolumes']
 const GROUPS = [
   ['coordination.k8s.io', 'leases'],
   ['apps', 'deployments'],
@@ -29,6 +29,7 @@ const SERVED: Record<string, readonly string[]> = {
     'nodes/status',
     'namespaces/status',
     'services/status',
+    'persistentvolumes/status',
   ],
 }
 
@@ -261,6 +262,23 @@ export const servingCases: readonly Scenario[] = [
           { path: name === 'volumeattachments' ? `/apis/${group}/v1/${name}` : in_(group, 'v1', name), accept: table },
           columns,
         )
+      await api.quiet(
+        post('/api/v1/persistentvolumes', {
+          metadata: { name: 'in-a-table' },
+          spec: {
+            accessModes: ['ReadWriteOnce', 'ReadOnlyMany'],
+            capacity: { storage: '1Gi' },
+            csi: { driver: 'd', volumeHandle: 'v' },
+            claimRef: { namespace: 'somewhere', name: 'data' },
+            persistentVolumeReclaimPolicy: 'Delete',
+            storageClassName: 'fast',
+            volumeMode: 'Filesystem',
+          },
+        }),
+      )
+      await api.quiet(patch('/api/v1/persistentvolumes/in-a-table/status', { status: { phase: 'Bound' } }))
+      await api.step('volume', { path: '/api/v1/persistentvolumes/in-a-table', accept: table }, columns)
+      await api.quiet({ method: 'DELETE', path: '/api/v1/persistentvolumes/in-a-table' })
       await api.step('namespace', { path: `/api/v1/namespaces/${api.namespace}`, accept: table }, columns)
       await api.step(
         'definitions',

@@ -86,6 +86,22 @@ export const machineSteps: readonly Sabotage[] = [
     workloads: [OPERATOR],
   },
   {
+    name: 'wait-for-volumes-that-stay',
+    file: `${STEPS}/drain.ts`,
+    find: `(v.claim === undefined || !kept.has(v.claim))`,
+    replace: `v.name !== ''`,
+    caughtBy: 'harmless-trouble-costs-time-only',
+    workloads: [{ name: 'logs', daemon: true, volume: true }],
+  },
+  {
+    name: 'wait-for-no-volume',
+    file: `${STEPS}/drain.ts`,
+    find: `(v.claim === undefined || !kept.has(v.claim))`,
+    replace: `v.name === ''`,
+    caughtBy: 'drained-before-it-goes',
+    workloads: [{ name: 'logs', daemon: true, volume: true }],
+  },
+  {
     name: 'ignore-the-etcd-gate',
     file: `${STEPS}/etcd.ts`,
     find: `export const asGuard = (verdict: EtcdGateVerdict): Verdict => {
@@ -99,10 +115,10 @@ export const machineSteps: readonly Sabotage[] = [
     name: 'take-a-drain-for-done',
     file: `${STEPS}/drain.ts`,
     find: `  const node = nodeToDrain(view)
-  const pods = leaving(view)`,
+  const pods = leaving(view, isPast)`,
     replace: `  const node = nodeToDrain(view)
   if (node !== '') return YES
-  const pods = leaving(view)`,
+  const pods = leaving(view, isPast)`,
     caughtBy: 'drained-before-it-goes',
   },
   {
