@@ -196,6 +196,8 @@ export const STRANGE_PATCHES = {
   gone: 'machine:\n  nodeLabels:\n    $patch: delete\n',
   trap: 'machine:\n  files:\n    - path: /var/x\n      permissions: 0644\n      op: create\n      content: x\n',
   noYaml: 'machine: {',
+  kept: 'cluster: {apiServer: {extraArgs: {etcd-servers: "https://192.0.2.1:2379"}}}\n',
+  keptByKubelet: 'machine: {kubelet: {extraArgs: {cert-dir: /var/lib/elsewhere}}}\n',
 } as const
 
 const drawConfig: Draw = (random, shape) => {

@@ -28,6 +28,7 @@ import { apiServerGoes } from './api-server.ts'
 import { sameAddresses, sameHostname } from './by-machine.ts'
 import { changesOf } from './change.ts'
 import { follows } from './follows.ts'
+import { keptArguments } from './kept-arguments.ts'
 import { grouped, type Objection } from './objections.ts'
 import { isTrap, patchesOf, saidByMachine, textNeeds } from './patches.ts'
 import { restartGate } from './reboot.ts'
@@ -94,7 +95,7 @@ export const checks = (operation: TalosOperation, world: World): Checked => {
     ...ofPatches,
     // Where the patches are wrong by themselves, each machine would say the same again.
     ...(ofPatches.length > 0 ? [] : grouped(wishes.flatMap(one => ofMachine(operation, world, one)))),
-    ...grouped([...skewed.objections, ...sameHostname(known, changes)]),
+    ...grouped([...skewed.objections, ...sameHostname(known, changes), ...keptArguments(changes)]),
     ...apiServerGoes(operation, world, changes),
     ...etcd(operation, world, mine),
   ]

@@ -1,17 +1,19 @@
 // What a patch would bring about that nobody may have meant, and what it does not bring about by itself: told before anything is written.
 import { describe, expect, it } from 'vitest'
-import { createStory, type StoryOptions } from '../../storm/story.ts'
+import { createStory, type Story, type StoryOptions } from '../../storm/story.ts'
+import { setConfig } from '../../world/configuration.ts'
 
 const MINUTE = 60_000
 
-type Asked = { readonly mode?: string; readonly cluster?: StoryOptions; readonly spec?: object }
+type Asked = { readonly prepare?: (story: Story) => void; readonly mode?: string; readonly cluster?: StoryOptions; readonly spec?: object }
 type Told = { readonly refusals: readonly string[]; readonly notes: readonly string[]; readonly phase: string | undefined }
 
 /** The invented cluster runs Talos v1.13.5, whose own Kubernetes is v1.36.2, and that. */
-const told = async (patch: string, { mode = 'try', cluster = {}, spec = {} }: Asked = {}): Promise<Told> => {
+const told = async (patch: string, { prepare, mode = 'try', cluster = {}, spec = {} }: Asked = {}): Promise<Told> => {
   const story = createStory({ seed: 3, ...cluster })
   story.start()
   await story.pass(MINUTE)
+  prepare?.(story)
   story.create({ name: 'op', spec: { kind: 'config', ...spec, config: { mode, patches: [{ inline: patch }] } } })
   await story.until('it has settled', () => ['Completed', 'Paused'].includes(story.operation('op')?.status.phase ?? ''))
   const { preflight, phase } = story.operation('op')?.status ?? {}
@@ -75,6 +77,49 @@ describe('a version of Kubernetes that a patch changes', () => {
     expect(older.notes).toContainEqual(
       expect.stringMatching(/^The image of kubelet is no longer named on cp-1, .*: Talos then takes its own/),
     )
+  })
+})
+
+describe('an argument that Talos keeps for itself', () => {
+  const args = (section: string, name: string): string => `cluster: {${section}: {extraArgs: {${name}: x}}}\n`
+
+  it.each<[string, string, string, RegExp]>([
+    [
+      'of an API server',
+      'try',
+      args('apiServer', 'etcd-servers'),
+      /^ArgumentKept: cp-1 would have kube-apiserver with --etcd-servers, .*renders no static pod/,
+    ],
+    [
+      'of a controller manager',
+      'no-reboot',
+      args('controllerManager', 'root-ca-file'),
+      /^ArgumentKept: .* --root-ca-file, .*cp-2, cp-3\.$/,
+    ],
+    ['of a scheduler, for later', 'staged', args('scheduler', 'config'), /^ArgumentKept: cp-1 would have kube-scheduler with --config/],
+    [
+      'of a kubelet',
+      'try',
+      'machine: {kubelet: {extraArgs: {cert-dir: /x}}}\n',
+      /^ArgumentKept: .* --cert-dir, .*has no kubelet to start\. .*wk-2\.$/,
+    ],
+  ])('is refused, %s', async (_, mode, patch, expected) => {
+    expect((await told(patch, { mode })).refusals).toEqual([expect.stringMatching(expected)])
+  })
+
+  const denied = (story: Story): void => {
+    for (const machine of story.world.machines)
+      if (machine.role === 'controlplane')
+        setConfig(story.world.site, machine, machine.config.replace(/^ {4}apiServer:$/m, '$&\n        extraArgs: {etcd-servers: x}'))
+  }
+  it('that is there already is in the way of what is about the same programs, and of nothing else', async () => {
+    const scheduler = await told(args('scheduler', 'v'), { prepare: denied })
+    expect(scheduler.refusals).toEqual([expect.stringMatching(/^ArgumentKept: cp-1 would have kube-apiserver with --etcd-servers/)])
+    expect(await told('machine: {sysctls: {a: "1"}}\n', { prepare: denied, mode: 'staged' })).toMatchObject({ refusals: [] })
+  })
+
+  it('any other is taken', async () => {
+    expect(await told(args('apiServer', 'v'))).toMatchObject({ refusals: [], phase: 'Completed' })
   })
 })
 

@@ -23,7 +23,7 @@ import {
   outageIsAcknowledged,
 } from './control-planes.ts'
 import { allHaveTheVersion, nothingIsNewer, oneComponentAway } from './components.ts'
-import { asComputed, canaryFirst, doneHasIt, patchedOnce, shownFirst } from './configuration.ts'
+import { argumentsAreTaken, asComputed, canaryFirst, doneHasIt, patchedOnce, shownFirst } from './configuration.ts'
 import { fairWeatherEnd, lockIsFree } from './end.ts'
 import { oddEtcdIsHeeded } from './etcd-says.ts'
 import { gatesHold } from './gates.ts'
@@ -93,6 +93,7 @@ export const checkers: readonly Checker[] = [
   patchedOnce,
   canaryFirst,
   shownFirst,
+  argumentsAreTaken,
   doneHasIt,
   pathIsLegal,
   snapshotIsTold,

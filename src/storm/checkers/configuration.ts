@@ -117,5 +117,16 @@ export const doneHasIt: Checker = {
     }),
 }
 
+export const argumentsAreTaken: Checker = {
+  name: 'arguments-are-taken',
+  rule: 'I6',
+  kinds: ['config'],
+  post: (scene, object) =>
+    scene.onEntry(({ what, machine, detail }, isByHand) => {
+      if (isByHand || !(what === 'static-pods-denied' || what === 'kubelet-denied')) return
+      if (scene.openOn(scene.world.machine(machine))) object(`${machine} is given what Talos makes nothing of: ${detail}`)
+    }),
+}
+
 /** What somebody did to a machine in the last minutes is not to be laid at its door: it may not have been seen where no access was. */
 const LATELY_MS = 600_000

@@ -90,6 +90,7 @@ const RULES: Readonly<Record<string, Explains>> = {
   RemovedOptions: asked => odd(asked).written !== undefined,
   SecondNetwork: hasCilium,
   VersionUnknown: asked => odd(asked).vendorTail !== undefined,
+  ArgumentKept: isPatchedBy(STRANGE_PATCHES.kept, STRANGE_PATCHES.keptByKubelet),
   HostnameTwice: isPatchedBy(...SHARED_PATCHES),
   HeldControlPlane: holdsControlPlane,
   ImageInvalid: asked => namesImage(asked) || asked.setting.factory === 'not a host',

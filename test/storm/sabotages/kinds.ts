@@ -1,4 +1,4 @@
-import { ADDED } from '../../../src/storm/operations.ts'
+import { ADDED, STRANGE_PATCHES } from '../../../src/storm/operations.ts'
 import type { Draft } from '../../../src/storm/plan.ts'
 import { MIRROR } from '../../../src/storm/setting.ts'
 import type { Sabotage } from '../spoiling.ts'
@@ -287,6 +287,14 @@ export const kinds: readonly Sabotage[] = [
     caughtBy: 'done-has-the-configuration',
     spec: rollout('try'),
     setting: { booted: true },
+  },
+  {
+    name: 'give-arguments-that-talos-keeps',
+    file: 'src/kinds/config/checks.ts',
+    find: '...sameHostname(known, changes), ...keptArguments(changes)]',
+    replace: '...sameHostname(known, changes), ...keptArguments([])]',
+    caughtBy: 'arguments-are-taken',
+    spec: { kind: 'config', config: { mode: 'try', patches: [{ inline: STRANGE_PATCHES.kept }] } },
   },
   {
     name: 'leave-after-the-reboot',
