@@ -22,6 +22,17 @@ describe('the image of a program in another version', () => {
     },
   )
 
+  it.each([
+    ['registry.k8s.io/kubelet:v1.36.0-rc.1', 'v1.36.0-rc.1'],
+    ['registry.k8s.io/kubelet:v1.36.0-beta.0-fat', 'v1.36.0-beta.0'],
+    ['registry.k8s.io/kubelet:v1.36.0-acme.2', 'v1.36.0'],
+    ['registry.k8s.io/kubelet:v1.36.0-eks-1-36-4', 'v1.36.0'],
+  ])('[B003] a pre-release is no release, and the tail of a vendor is none of it: %s', (image, version) => {
+    expect(imageVersion(image)).toBe(version)
+    const isFinal = version === 'v1.36.0'
+    expect(withVersion(image, 'v1.36.0')).toBe(isFinal ? image : 'registry.k8s.io/kubelet:v1.36.0')
+  })
+
   it('tells its version, and whether it is pinned', () => {
     expect(imageVersion(`mirror.example/kubelet:v1.33.4-fat${digest}`)).toBe('v1.33.4')
     expect([isPinned(`a/b:v1.33.4${digest}`), isPinned('a/b:v1.33.4')]).toEqual([true, false])

@@ -1,4 +1,4 @@
-import { finalOf, parseVersion } from './versions.ts'
+import { parseVersion, semverOf } from './versions.ts'
 import type { Version } from './versions.ts'
 
 /** `repository:vX.Y.Z-suffix@sha256:…`, as the images of Kubernetes' programs are named. */
@@ -16,10 +16,10 @@ const partsOf = (image: string): Parts | undefined => {
     : { repository, version, suffix: SUFFIX.exec(tag)?.[1] ?? '', digest }
 }
 
-/** The version of a program by its image, `v1.36.2`; undefined where its tag is none. */
+/** The version of a program by its image, `v1.36.2` or `v1.36.0-rc.1`; undefined where its tag is none. */
 export const imageVersion = (image: string): string | undefined => {
   const parts = partsOf(image)
-  return parts && `v${finalOf(parts.version)}`
+  return parts && `v${semverOf(parts.version)}`
 }
 
 /** Its version, for people; the whole image where its tag tells none. */

@@ -44,15 +44,15 @@ export const versionAsked = (text: string): Version => {
 /** The three numbers, without `v` and without any tail: as Talos compares a version with its own bounds. */
 export const finalOf = (version: Version): string => `${version.major}.${version.minor}.${version.patch}`
 
-/** `v1.36.2` of what something tells of itself, without the tail of a vendor; undefined where that is no version. */
-export const finalText = (text: string): string | undefined => {
-  const version = parseVersion(text)
-  return version && `v${finalOf(version)}`
-}
-
 /** For semver ranges: as `finalOf`, but a true pre-release keeps its mark. */
 export const semverOf = (version: Version): string =>
   version.prerelease === '' ? finalOf(version) : `${finalOf(version)}-${version.prerelease}`
+
+/** `v1.36.2` or `v1.36.0-rc.1` of what something tells of itself, without the tail of a vendor; undefined where that is no version. */
+export const versionText = (text: string): string | undefined => {
+  const version = parseVersion(text)
+  return version && `v${semverOf(version)}`
+}
 
 /** Negative where `a` is older. Vendors' tails are ignored, pre-releases are older than their release. */
 export const compareVersions = (a: Version, b: Version): number =>

@@ -397,3 +397,11 @@ describe('what Talos brings into the cluster', () => {
     expect(proxy(run)).toBeDefined()
   })
 })
+
+describe('a release candidate [B003]', () => {
+  it('is upgraded to its release, which is something else', async () => {
+    const { run } = await play({ cluster: { kubernetes: 'v1.36.0-rc.1' }, spec: { kubernetes: { version: 'v1.36.0' } } })
+    expect(run.status()).toMatchObject({ phase: 'Completed' })
+    expect([...images(run)].filter(image => !image.endsWith(':v1.36.0'))).toEqual([])
+  })
+})

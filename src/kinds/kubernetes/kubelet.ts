@@ -9,7 +9,7 @@ import { cordon, drain } from '../../core/machine-steps/setting-aside.ts'
 import { STATIC_POD_MS, staticPodsRun } from '../../core/machine-steps/static-pods.ts'
 import { addressOf, chosen, drainGoal, isBackAsNode, machineOf, nodeOfTarget, replaced } from '../../core/machine-steps/target.ts'
 import { controlPlanesFirst } from '../../core/machine-steps/turn.ts'
-import { finalText, minorOf, parseVersion } from '../../core/versions.ts'
+import { versionText, minorOf, parseVersion } from '../../core/versions.ts'
 import type { View } from '../../core/world.ts'
 import { displayName, machineFacts, serviceFacts } from '../../core/world.ts'
 import { imageChange, imageToSet, setImage } from './set-image.ts'
@@ -24,7 +24,7 @@ const serviceNeed = (view: Pick<View, 'target'>) => ({ what: 'service', name: vi
 const nodeSays = (view: View, image: string): Answer => {
   const node = nodeOfTarget(view)
   if (!node.ok) return unknown(`the Kubernetes API does not answer: ${node.fault.message}`)
-  if (node.value && finalText(node.value.kubeletVersion) !== imageVersion(image))
+  if (node.value && versionText(node.value.kubeletVersion) !== imageVersion(image))
     return no(`its Node still tells of ${node.value.kubeletVersion}`)
   return isBackAsNode(view)
 }

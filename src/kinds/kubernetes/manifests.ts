@@ -6,7 +6,7 @@ import { asAnswer, gate } from '../../core/machine-steps/etcd.ts'
 import { denied } from '../../core/machine-steps/guards.ts'
 import { heldBecause, inOrder } from '../../core/machine-steps/order.ts'
 import { addressOf, candidateOf, controlPlanesOf } from '../../core/machine-steps/target.ts'
-import { finalText } from '../../core/versions.ts'
+import { versionText } from '../../core/versions.ts'
 import type { Need, View, World } from '../../core/world.ts'
 import { controlPlaneFacts, displayName, manifestFacts, nodeFacts, machineTitle } from '../../core/world.ts'
 import type { StaticComponent } from '../../ports/components.ts'
@@ -178,7 +178,7 @@ const leftBehind = ({ operation, world }: View): Result<readonly string[]> => {
     else if (!ready) left.push(`${component} on ${node} is not Ready`)
   const held = new Set(world.machines.filter(m => heldBecause(world, m) !== undefined).map(m => m.status.nodeName))
   for (const { name, kubeletVersion } of nodes.value) {
-    const runs = finalText(kubeletVersion)
+    const runs = versionText(kubeletVersion)
     if (!held.has(name) && runs !== undefined && runs !== version) left.push(`the kubelet of ${name} is ${kubeletVersion}`)
   }
   return { ok: true, value: left }

@@ -75,6 +75,7 @@ const given = ({
     nodes: ok([{ name: 'cp-1', kubeletVersion: 'v1.36.2', bootID: 'b', ready: true, ...node } as NodeFacts]),
     components: { 'cp-1': components },
     services: { 'cp-1/kubelet': ok({ id: 'kubelet', state: 'Running', health: 'healthy', ...service }) },
+    etcd: Object.fromEntries(['cp-1', 'cp-2'].map(name => [name, failed('unreachable', 'nobody can tell of etcd')])),
     lastWords: { 'cp-1/kube-apiserver': ok(words) },
     controlPlane: pods === 'away' ? failed('unreachable', '503') : ok({ pods, servedAt }),
   }
@@ -235,7 +236,7 @@ describe('another image may be set', () => {
     const verdict = step(stage, 'set-image').guard?.(given(over))
     return verdict?.may === 'yes' ? 'yes' : `${verdict?.may}: ${verdict && 'why' in verdict ? verdict.why : ''}`
   }
-  const UNKNOWN_ETCD = /^wait: cp-1: not looked at yet/
+  const UNKNOWN_ETCD = /^wait: .*nobody can tell of etcd/
   const podsWith = (component: ControlPlanePod['component']): readonly ControlPlanePod[] =>
     ['cp-1', 'cp-2'].flatMap(node => [pod(node), pod(node, { component })])
   it.each<[string, string, Given, RegExp]>([
@@ -284,6 +285,11 @@ describe('a kubelet runs as wanted', () => {
   it.each<[string, Given, RegExp]>([
     ['it does', {}, /^yes$/],
     ['a vendor put a tail behind its version', { node: { kubeletVersion: 'v1.36.2+acme.3' } }, /^yes$/],
+    [
+      'its Node still tells of a release candidate',
+      { node: { kubeletVersion: 'v1.36.2-rc.1' } },
+      /^no: its Node still tells of v1\.36\.2-rc\.1/,
+    ],
     ['its Node still tells of the one before', { node: { kubeletVersion: 'v1.35.4' } }, /^no: its Node still tells of v1\.35\.4/],
     ['its Node is of the boot before', { node: { bootID: 'a' } }, /^no: its Node still tells of the boot before/],
     ['its Node is not Ready', { node: { ready: false } }, /^no: its Node is not Ready/],

@@ -1,11 +1,12 @@
-import { imageVersion } from '../../core/component-image.ts'
 import { versionOrder } from '../../core/versions.ts'
 import type { Machine } from '../../world/machine.ts'
 import type { Checker } from '../checker.ts'
 
 /** The programs of Kubernetes: which may be newer than which, how many may be away, and what done means. */
 
-const versionOf = (machine: Machine): string => imageVersion(machine.pods.get('kube-apiserver')?.image ?? '') ?? ''
+/** The version in its tag, without what a vendor or a variant puts behind it. Not as Ichor reads it. */
+const taggedAs = (image: string): string => /:(v?\d+\.\d+\.\d+(?:-(?:alpha|beta|rc)\.\d+)?)[^:/]*(?:@|$)/.exec(image)?.[1] ?? ''
+const versionOf = (machine: Machine): string => taggedAs(machine.pods.get('kube-apiserver')?.image ?? '')
 
 export const nothingIsNewer: Checker = {
   name: 'nothing-is-newer-than-an-api-server',
@@ -16,7 +17,7 @@ export const nothingIsNewer: Checker = {
       const [component = '', image = ''] = detail.split(' ')
       if (what !== 'component-image' || isByHand || component === 'kube-apiserver') return
       const older = scene.world.machines.filter(
-        m => m.role === 'controlplane' && m.pods.size > 0 && (versionOrder(versionOf(m), imageVersion(image) ?? '') ?? 0) < 0,
+        m => m.role === 'controlplane' && m.pods.size > 0 && (versionOrder(versionOf(m), taggedAs(image)) ?? 0) < 0,
       )
       if (older.length > 0) object(`${component} of ${machine} becomes newer than kube-apiserver of ${older.map(m => m.name).join(', ')}`)
     }),
@@ -67,7 +68,7 @@ export const allHaveTheVersion: Checker = {
       for (const machine of scene.world.machines) {
         if (machine.config === '' || scene.stage.touchedAt(machine) > scene.now() - LATELY_MS) continue
         for (const [component, { image }] of machine.pods)
-          if (imageVersion(image) !== version) object(`completed, and ${component} of ${machine.name} is ${image}`)
+          if (taggedAs(image) !== version) object(`completed, and ${component} of ${machine.name} is ${image}`)
       }
     }),
 }
