@@ -8,7 +8,9 @@ import type { Result } from '../../src/ports/fault.ts'
 import { CLUSTER, createStory, NAMESPACE } from '../../src/storm/story.ts'
 import { ICHOR } from '../../src/world/ports/home.ts'
 import { openPorts } from '../../src/world/ports/open.ts'
-import { messages, play, playWithDeaths } from './play.ts'
+import { installOther } from '../../src/world/joined.ts'
+import { runningSlot } from '../../src/world/slots.ts'
+import { messages, play, playWithDeaths, type Run } from './play.ts'
 
 describe('a version without its v [B001 siderolabs/talos#7697]', () => {
   it('is refused where it is created, with the form that is meant', () => {
@@ -59,6 +61,48 @@ describe('a silent downgrade [B009 cozystack/talm#219, siderolabs/omni#1945]', (
     expect(end.phase).toBe('Completed')
     expect(end.machines).toEqual(['cp-1', 'cp-2', 'cp-3', 'wk-1', 'wk-2'].map(name => `${name} v1.12.5 Completed`))
     expect(run.status().preflight?.refusals.every(r => r.overridden)).toBe(true)
+  })
+})
+
+describe('a machine that joins while the others are upgraded', () => {
+  /** wk-2 is installed anew while cp-1 is upgraded, and its TalosMachine of before is deleted: it is found as another one. */
+  const joins = async ({ world, status, until, byHand }: Run, version: string): Promise<void> => {
+    await until('the first is worked on', () => status().machines?.[0]?.phase === 'Running')
+    byHand(() => {
+      world.powerOff('wk-2')
+      installOther(world.machine('wk-2'), version, 'another0Machine0under0the0same0name00000000')
+      const [old] = world.store.list(ICHOR.machines, NAMESPACE).items.filter(m => m.metadata.name.startsWith('wk-2-'))
+      world.store.remove(ICHOR.machines, NAMESPACE, old?.metadata.name ?? '')
+      world.powerOn('wk-2')
+    })
+  }
+  const installed = ({ world }: Run): number => world.journal.of('install-began', 'wk-2').length
+
+  it('by a Talos from which none goes there is left as it is, and named', async () => {
+    const { run, end } = await play({
+      spec: { talos: { version: 'v1.13.9' } },
+      drive: async run => {
+        await joins(run, 'v1.11.6')
+        await run.settled(3_600_000)
+      },
+    })
+    expect(end).toMatchObject({ phase: 'Paused', reason: 'VersionMismatch' })
+    expect(run.status().message).toMatch(/^wk-2 runs v1\.11\.6 by now\. From Talos v1\.11\.6 to v1\.13\.9 a minor is skipped/)
+    expect(installed(run)).toBe(0)
+    expect(end.machines.slice(0, 4).every(m => m.endsWith('v1.13.9 Completed'))).toBe(true)
+  })
+
+  it('by a Talos from which one goes there is upgraded as the last', async () => {
+    const { run, end } = await play({
+      spec: { talos: { version: 'v1.13.9' } },
+      drive: async run => {
+        await joins(run, 'v1.12.11')
+        await run.settled(3_600_000)
+      },
+    })
+    expect(end.phase).toBe('Completed')
+    expect(installed(run)).toBe(1)
+    expect(runningSlot(run.world.machine('wk-2').disk).version).toBe('v1.13.9')
   })
 })
 

@@ -29,6 +29,7 @@ import { parseVersion, versionOrder, versionSpan } from '../../core/versions.ts'
 import type { Need, World } from '../../core/world.ts'
 import { machineFacts, nodeFacts } from '../../core/world.ts'
 import type { NodeFacts } from '../../ports/kube.ts'
+import { isRefused } from './path.ts'
 import { chooseImage, gate, refusesOneOfTwo, specOf } from './view.ts'
 
 export const checkNeeds = (operation: TalosOperation, world: World): readonly Need[] => [
@@ -195,7 +196,7 @@ const combinations = (operation: TalosOperation, world: World, mine: readonly Kn
     ? from.flatMap(v => etcdStep({ fromTalos: v, toTalos: version, runningEtcd: runningEtcd(world) }).findings)
     : []
   const findings = [...from.flatMap(v => talosStep(v, version)), ...state, ...etcd]
-  return findings.filter(f => f.verdict === 'known-bad' || f.verdict === 'untested').map(f => overridable(ruleOf(f), told(f)))
+  return findings.filter(isRefused).map(f => overridable(ruleOf(f), told(f)))
 }
 
 const isInTable = (version: string): boolean => {

@@ -5,12 +5,13 @@ import { etcdLeader } from '../../core/machine-steps/etcd.ts'
 import { machineToOpen } from '../../core/machine-steps/opening.ts'
 import { heldOrNot, inOrder } from '../../core/machine-steps/order.ts'
 import { othersNeed } from '../../core/machine-steps/other-control-planes.ts'
+import { reportsReady } from '../../core/machine-steps/ready.ts'
 import { drainGoal, isSelected } from '../../core/machine-steps/target.ts'
 import { controlPlanesFirst } from '../../core/machine-steps/turn.ts'
-import { versionOrder } from '../../core/versions.ts'
 import type { Need, View, World } from '../../core/world.ts'
 import { machineFacts } from '../../core/world.ts'
 import { isTriedAnew } from './evidence.ts'
+import { isUnproved, offPath } from './path.ts'
 import { abandon, steps } from './steps.ts'
 import { chooseImage, isLegacyWay, specOf } from './view.ts'
 
@@ -29,10 +30,11 @@ const open = (view: View): Opening => {
   if (!choice.ok) return { fail: { reason: 'SchematicMismatch', message: choice.message } }
   if (facts.stage !== 'running') return { wait: `it is ${facts.stage}`, reason: 'MachineNotReady' }
   if (facts.version === version && carriesSchematic(choice, facts.schematic)) return { skip: `already runs ${version}` }
-  if (versionOrder(facts.version, version) === 1 && !operation.spec.override) {
-    return {
-      fail: { reason: 'VersionMismatch', message: `${facts.hostname} runs ${facts.version} by now, which is newer than ${version}.` },
-    }
+  const off = offPath(view, facts)
+  if (off) return off
+  if (isUnproved(view, facts)) {
+    const answer = reportsReady(facts)
+    return { wait: answer.is === 'no' ? answer.why : 'it is not ready', reason: 'MachineNotReady' }
   }
   return {
     open: {

@@ -1,5 +1,9 @@
 import { RESOURCE } from '../../world/objects.ts'
+import { installOther } from '../../world/joined.ts'
 import type { Machine } from '../../world/machine.ts'
+import { answers } from '../../world/machine.ts'
+import { ICHOR } from '../../world/ports/home.ts'
+import { RELEASE_NAMES } from '../../world/releases.ts'
 import { kubernetesConfigOf } from '../../world/kubernetes-config.ts'
 import { etcdQuotaOf } from '../../world/machine-config.ts'
 import { startSequence } from '../../world/sequencer.ts'
@@ -214,6 +218,33 @@ export const reboot: Trouble<Stage> = {
   },
 }
 
+const ANEW = 'is installed anew by an older Talos'
+
+/** The newest release of two minors before the one that is asked for, or before what runs: from there none goes to it. */
+const olderThan = (version: string): string | undefined => {
+  const minor = Number(/^v1\.(\d+)\./.exec(version)?.[1]) - 2
+  return RELEASE_NAMES.findLast(name => name.startsWith(`v1.${minor}.`))
+}
+
+/** Not while it is worked on. Its TalosMachine is deleted with it, so that it is found as another one. */
+const installAnew = (stage: Stage, machine: Machine): void => {
+  const { world } = stage.story
+  const { version = stage.plan.shape.talos } = (stage.plan.operations[0]?.spec['talos'] ?? {}) as { readonly version?: string }
+  const older = olderThan(version)
+  const isOpen = stage.operations().some(o => o.status.machines?.some(t => t.node === machine.name && t.phase === 'Running'))
+  if (older === undefined || isOpen || machine.stage !== 'running' || !answers(machine)) return
+  stage.note(`${machine.name} ${ANEW}, ${older}`)
+  stage.byHand(machine, () => {
+    world.powerOff(machine.name)
+    installOther(machine, older, `${machine.nodeID.slice(0, -6)}other=`)
+    machine.uuid = stage.random.uuid()
+    for (const { metadata, spec } of world.store.list(ICHOR.machines).items)
+      if (machine.addresses.includes((spec as { readonly address: string }).address))
+        world.store.remove(ICHOR.machines, metadata.namespace ?? '', metadata.name)
+    world.powerOn(machine.name)
+  })
+}
+
 /** A worker gets another address at its next boot, or another machine takes its place; members of etcd stay what they are. */
 export const address: Trouble<Stage> = {
   family: 'address',
@@ -223,7 +254,7 @@ export const address: Trouble<Stage> = {
     return {
       ...drawOn(
         'address',
-        ['comes back with another address', 'comes back with another address', 'is replaced by another machine'],
+        ['comes back with another address', 'comes back with another address', 'is replaced by another machine', ANEW],
         60_000,
         600_000,
       )(prospect),
@@ -234,6 +265,7 @@ export const address: Trouble<Stage> = {
     const { world } = stage.story
     const machine = stage.machine(index)
     if (machine.role !== 'worker') return
+    if (what === ANEW) return installAnew(stage, machine)
     stage.note(`${machine.name} ${what} from its next boot`)
     const stop = world.journal.onEntry(entry => {
       if (entry.machine !== machine.name || entry.what !== 'down') return

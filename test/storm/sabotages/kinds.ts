@@ -72,6 +72,14 @@ export const kinds: readonly Sabotage[] = [
     strikes: [{ family: 'ailing', what: 'kube-apiserver ends again and again', when: { at: 20_000 }, machine: 2, forMs: 400_000 }],
   },
   {
+    name: 'let-who-joins-go-past-a-minor',
+    file: 'src/kinds/talos/rollout.ts',
+    find: `  if (off) return off`,
+    replace: ``,
+    caughtBy: 'path-is-legal',
+    strikes: [{ family: 'address', what: 'is installed anew by an older Talos', when: { at: 20_000 }, machine: 4 }],
+  },
+  {
     name: 'call-another-address',
     file: 'src/kinds/talos/restart.ts',
     find: `talos.reboot(addressOf(view), mode(view))`,
