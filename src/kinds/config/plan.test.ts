@@ -5,7 +5,12 @@ import { setConfig } from '../../world/configuration.ts'
 
 const MINUTE = 60_000
 
-type Asked = { readonly prepare?: (story: Story) => void; readonly mode?: string; readonly cluster?: StoryOptions; readonly spec?: object }
+type Asked = {
+  readonly prepare?: (story: Story) => void | Promise<void>
+  readonly mode?: string
+  readonly cluster?: StoryOptions
+  readonly spec?: object
+}
 type Told = { readonly refusals: readonly string[]; readonly notes: readonly string[]; readonly phase: string | undefined }
 
 /** The invented cluster runs Talos v1.13.5, whose own Kubernetes is v1.36.2, and that. */
@@ -13,7 +18,7 @@ const told = async (patch: string, { prepare, mode = 'try', cluster = {}, spec =
   const story = createStory({ seed: 3, ...cluster })
   story.start()
   await story.pass(MINUTE)
-  prepare?.(story)
+  await prepare?.(story)
   story.create({ name: 'op', spec: { kind: 'config', ...spec, config: { mode, patches: [{ inline: patch }] } } })
   await story.until('it has settled', () => ['Completed', 'Paused'].includes(story.operation('op')?.status.phase ?? ''))
   const { preflight, phase } = story.operation('op')?.status ?? {}
@@ -44,13 +49,68 @@ describe('a version of Kubernetes that a patch changes', () => {
       /VersionSkew: .* it may be one minor behind at most/,
     ],
     ['an API server of the minor before', component('apiServer', 'kube-apiserver', 'v1.35.4'), /VersionSkew: .* cannot go back a minor/],
-    [
-      'API servers two minors apart',
-      component('apiServer', 'kube-apiserver', 'v1.38.0'),
-      /VersionSkew: .* would be v1\.36\.2 and v1\.38\.0 at once/,
-    ],
   ])('%s is refused', async (_, patch, expected) => {
     expect((await told(patch)).refusals).toEqual([expect.stringMatching(expected)])
+  })
+
+  describe('of API servers', () => {
+    const MINOR = '1.37.0'
+    /** The invented cluster runs v1.36.2. */
+    const raise = component('apiServer', 'kube-apiserver', `v${MINOR}`)
+    const setImages =
+      (section: string, image: string, role?: string) =>
+      (story: Story): void => {
+        for (const machine of story.world.machines)
+          if (role === undefined || machine.role === role)
+            setConfig(
+              story.world.site,
+              machine,
+              machine.config.replace(new RegExp(`^( {4}${section}:\\n {8}image: ).*$`, 'm'), (_, before: string) => before + image),
+            )
+      }
+
+    it.each<[string, string, string, RegExp]>([
+      [
+        'a kubelet that stays behind',
+        'kubelet',
+        'ghcr.io/siderolabs/kubelet:v1.33.4',
+        /^VersionSkew: cp-1 would run kube-apiserver v1\.37\.0: kubelet of cp-1, .*wk-2 is v1\.33\.4, and it may be 3 minors behind at most\./,
+      ],
+      [
+        'a scheduler that stays behind',
+        'scheduler',
+        'registry.k8s.io/kube-scheduler:v1.35.4',
+        /^VersionSkew: cp-1 would run kube-apiserver v1\.37\.0: kube-scheduler of cp-1, cp-2, cp-3 is v1\.35\.4, and it may be one minor behind at most\./,
+      ],
+    ])('%s is judged', async (_, section, image, expected) => {
+      const prepare = async (story: Story): Promise<void> => {
+        setImages(section, image)(story)
+        await story.pass(10 * MINUTE)
+      }
+      expect((await told(raise, { prepare })).refusals).toEqual([expect.stringMatching(expected)])
+    })
+
+    it('what the same patch takes along is judged as it will be', async () => {
+      const prepare = async (story: Story): Promise<void> => {
+        setImages('scheduler', 'registry.k8s.io/kube-scheduler:v1.35.4')(story)
+        await story.pass(10 * MINUTE)
+      }
+      const both = `${raise}  scheduler:\n    image: registry.k8s.io/kube-scheduler:v1.36.2\n`
+      expect(await told(both, { prepare, mode: 'staged' })).toMatchObject({ refusals: [], phase: 'Completed' })
+    })
+
+    it('what is not too far behind is none of its business', async () => {
+      expect(await told(raise, { mode: 'staged' })).toMatchObject({ refusals: [], phase: 'Completed' })
+    })
+  })
+
+  it('API servers two minors apart are refused, and what they leave behind is told', async () => {
+    expect((await told(component('apiServer', 'kube-apiserver', 'v1.38.0'))).refusals).toEqual([
+      expect.stringMatching(/VersionSkew: .* would be v1\.36\.2 and v1\.38\.0 at once/),
+      expect.stringMatching(
+        /^VersionSkew: cp-1 would run kube-apiserver v1\.38\.0: kube-controller-manager of .*; kube-scheduler of cp-1, cp-2, cp-3 is v1\.36\.2, /,
+      ),
+    ])
   })
 
   it('is noted where Kubernetes supports it', async () => {

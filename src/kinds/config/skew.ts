@@ -3,10 +3,11 @@ import { talosRelease } from '../../core/compatibility/table.ts'
 import { imageVersion } from '../../core/component-image.ts'
 import type { ConfigDocument } from '../../core/config-patch/documents.ts'
 import { placeOf, saidAt } from '../../core/config-patch/places.ts'
-import { minorSteps, parseVersion, versionOrder, versionSpan } from '../../core/versions.ts'
+import { minorSteps, parseVersion, versionOrder, versionSpan, versionText } from '../../core/versions.ts'
 import type { World } from '../../core/world.ts'
-import { controlPlaneFacts } from '../../core/world.ts'
+import { controlPlaneFacts, machineTitle, nodeFacts } from '../../core/world.ts'
 import type { Component } from '../../ports/components.ts'
+import type { ControlPlaneFacts } from '../../ports/control-plane.ts'
 import type { Change } from './change.ts'
 import { isOfControlPlane } from './change.ts'
 import type { Objection } from './objections.ts'
@@ -66,8 +67,67 @@ export const skew = (
     ...moves.flatMap(({ component, to }) => (component === 'kube-apiserver' && to !== undefined ? [to] : [])),
   ])
   if (!servers) return { objections: [], notes }
-  return { objections: moves.flatMap(move => objectionsTo(move, servers)), notes }
+  const raised = raises(known.value, moves) ? behind(leftBehind(world, known.value, moves), servers.highest) : []
+  return { objections: [...moves.flatMap(move => objectionsTo(move, servers)), ...moves.flatMap(move => besides(move, raised))], notes }
 }
+
+/** A program that runs somewhere, and that no move takes along. */
+type Left = { readonly component: Exclude<Component, 'kube-apiserver'>; readonly where: string; readonly version: string }
+
+/** The newest API server becomes newer. */
+const raises = ({ pods }: ControlPlaneFacts, moves: readonly Move[]): boolean => {
+  const now = versionSpan(pods.flatMap(pod => (pod.component === 'kube-apiserver' ? [imageVersion(pod.image) ?? ''] : [])))
+  return (
+    now !== undefined && moves.some(({ component, to = '' }) => component === 'kube-apiserver' && (versionOrder(to, now.highest) ?? 0) > 0)
+  )
+}
+
+/** kube-proxy is among them whatever a patch says of its image: that changes only the manifests from which it comes. */
+const leftBehind = (world: World, { pods, kubeProxy }: ControlPlaneFacts, moves: readonly Move[]): readonly Left[] => {
+  const nodes = nodeFacts(world)
+  const titleOf = (node: string): string => {
+    const machine = world.machines.find(m => m.status.nodeName === node)
+    return machine ? machineTitle(machine) : node
+  }
+  const isMoved = (component: Component, node: string): boolean =>
+    moves.some(move => move.component === component && move.machine.status.nodeName === node)
+  const of = (component: Left['component'], where: string, version: string | undefined): readonly Left[] =>
+    version === undefined ? [] : [{ component, where, version }]
+  return [
+    ...pods.flatMap(({ component, node, image }) =>
+      component === 'kube-apiserver' || isMoved(component, node) ? [] : of(component, titleOf(node), imageVersion(image)),
+    ),
+    ...(kubeProxy ? of('kube-proxy', 'the cluster', imageVersion(kubeProxy.image)) : []),
+    ...(nodes.ok ? nodes.value : []).flatMap(({ name, kubeletVersion }) =>
+      isMoved('kubelet', name) ? [] : of('kubelet', titleOf(name), versionText(kubeletVersion)),
+    ),
+  ]
+}
+
+/** In words, those that would be too old for it. */
+const behind = (left: readonly Left[], highest: string): readonly string[] => {
+  const groups = new Map<string, { readonly names: string[]; readonly one: Left }>()
+  for (const one of left) {
+    if (stepsOf(one.version, highest) <= MOST_BEHIND[one.component]) continue
+    const key = `${one.component} ${one.version}`
+    const group = groups.get(key)
+    if (group) group.names.push(one.where)
+    else groups.set(key, { names: [one.where], one })
+  }
+  return [...groups.values()].map(
+    ({ names, one: { component, version } }) =>
+      `${component} of ${names.join(', ')} is ${version}, and it may be ${minors(MOST_BEHIND[component])} behind at most`,
+  )
+}
+
+/** What an API server leaves behind that is raised. */
+const besides = ({ name, machine, component, to }: Move, problems: readonly string[]): readonly Objection[] =>
+  component === 'kube-apiserver' && to !== undefined && problems.length > 0
+    ? [{ name, machine: machine.metadata.name, rule: 'VersionSkew', what: wouldRun(component, to, problems.join('; ')) }]
+    : []
+
+const wouldRun = (component: Component, version: string, problem: string): string =>
+  `would run ${component} ${version}: ${problem}. \`ichor upgrade kubernetes\` changes versions in an order that Kubernetes supports`
 
 /** How many minors a program may be behind the newest API server. */
 const MOST_BEHIND: Readonly<Record<Exclude<Component, 'kube-apiserver'>, number>> = {
@@ -90,7 +150,7 @@ const objectionsTo = (
   const why = isUnpinned ? `, which is what its Talos brings where no image is named` : ''
   const object = (problem: string): Objection => ({
     ...{ name, machine: machine.metadata.name, rule: 'VersionSkew' },
-    what: `would run ${component} ${to}${why}: ${problem}. \`ichor upgrade kubernetes\` changes versions in an order that Kubernetes supports`,
+    what: wouldRun(component, `${to}${why}`, problem),
   })
   const { lowest, highest } = servers
   if (component === 'kube-apiserver') {
