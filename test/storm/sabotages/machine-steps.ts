@@ -30,7 +30,7 @@ export const machineSteps: readonly Sabotage[] = [
     also: [
       {
         file: `${STEPS}/turn.ts`,
-        find: `return openTargets(operation.status).length > 0 ? wait('another machine is open') : YES`,
+        find: `return openTargets(operation.status).length > 0 ? wait('another machine is open') : othersServe(view)`,
         replace: `return YES`,
       },
     ],
@@ -108,6 +108,13 @@ export const machineSteps: readonly Sabotage[] = [
   if (verdict.pass) return YES`,
     replace: `export const asGuard = (verdict: EtcdGateVerdict): Verdict => {
   if (verdict.pass || verdict.kind === 'hold') return YES`,
+    also: [
+      {
+        file: `${STEPS}/other-control-planes.ts`,
+        find: `  if (target.role !== 'controlplane' || operation.spec.override) return YES`,
+        replace: `  if (operation.spec.kind !== '') return YES`,
+      },
+    ],
     caughtBy: 'other-members-serve',
     strikes: [{ family: 'dead', what: 'is cut off', when: { at: 5000 }, machine: 2, forMs: 240_000 }],
   },
@@ -136,8 +143,13 @@ export const machineSteps: readonly Sabotage[] = [
     replace: `  if (target.role !== 'controlplane' && controlPlane) return wait(`,
     also: [
       {
+        file: `${STEPS}/other-control-planes.ts`,
+        find: `  if (target.role !== 'controlplane' || operation.spec.override) return YES`,
+        replace: `  if (operation.spec.kind !== '') return YES`,
+      },
+      {
         file: `${STEPS}/turn.ts`,
-        find: `return openTargets(operation.status).length > 0 ? wait('another machine is open') : YES`,
+        find: `return openTargets(operation.status).length > 0 ? wait('another machine is open') : othersServe(view)`,
         replace: `return YES`,
       },
       {
