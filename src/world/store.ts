@@ -53,8 +53,8 @@ export type Store = {
   get(resource: string, namespace: string, name: string): KubeObject | undefined
   /** In the order of namespace and name; without a namespace, those of all. The version is that of the whole store. */
   list(resource: string, namespace?: string): { items: readonly KubeObject[]; resourceVersion: string }
-  /** Fills uid, resourceVersion, generation and creationTimestamp, and the name from generateName. */
-  create(resource: string, object: Draft): StoreResult
+  /** Fills uid, resourceVersion, generation and creationTimestamp, and the name from generateName. `uid`: where it is not to be drawn. */
+  create(resource: string, object: Draft, uid?: string): StoreResult
   /**
    * Replaces the whole object, status included. Compare-and-swap where metadata.resourceVersion (or uid) is given. The generation grows when
    * anything but metadata and status changed. A write without effect keeps the version and tells nobody. Taking the last finalizer from an
@@ -182,7 +182,7 @@ export const createStore = (options: { now: () => number; random: () => number; 
 
   const notFound = (resource: string, name: string) => fault(404, 'NotFound', `${resource} "${name}" not found`)
 
-  const create: Store['create'] = (resource, object) => {
+  const create: Store['create'] = (resource, object, uid) => {
     const meta = object.metadata
     const name = meta.name || (meta.generateName ? `${meta.generateName}${suffix(random)}` : '')
     if (!name) return fault(422, 'Invalid', 'metadata.name: Required value: name or generateName is required')
@@ -196,7 +196,7 @@ export const createStore = (options: { now: () => number; random: () => number; 
       ...kept,
       name,
       ...(namespace ? { namespace } : {}),
-      uid: uuid(random),
+      uid: uid ?? uuid(random),
       resourceVersion: '',
       generation: 1,
       creationTimestamp: timestamp(now()),

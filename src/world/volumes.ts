@@ -1,7 +1,8 @@
 import { claimsOf } from '../api/pod-claims.ts'
-import { RESOURCE, conditionOf, ensure } from './objects.ts'
+import { RESOURCE, conditionOf } from './objects.ts'
+import { createRandom } from './random.ts'
 import type { Site } from './site.ts'
-import type { KubeObject } from './store.ts'
+import type { Draft, KubeObject } from './store.ts'
 
 type PodSpec = { nodeName?: string; volumes?: unknown }
 
@@ -15,6 +16,23 @@ const volumesOf = (pod: KubeObject): readonly Volume[] => {
     claim: { namespace, name: claim },
   }))
 }
+
+const persistentVolume = ({ name, claim }: Volume): Draft => ({
+  apiVersion: 'v1',
+  kind: 'PersistentVolume',
+  metadata: { name },
+  spec: {
+    accessModes: ['ReadWriteOnce'],
+    capacity: { storage: '1Gi' },
+    csi: { driver: 'csi.example.com', volumeHandle: name },
+    claimRef: { apiVersion: 'v1', kind: 'PersistentVolumeClaim', ...claim },
+  },
+  status: { phase: 'Bound' },
+})
+
+/** Of the name alone, so that it takes no number from the world's own row: what a seed is known for stays as it was. */
+const uidOf = (name: string): string =>
+  createRandom(Array.from(name).reduce((sum, letter) => (sum * 31 + letter.charCodeAt(0)) % 2 ** 31, 7)).uuid()
 
 type AttachmentSpec = { nodeName: string; source: { persistentVolumeName: string } }
 
@@ -40,18 +58,7 @@ export const reconcileVolumes = (site: Site, again: () => void): void => {
     for (const volume of volumesOf(pod)) {
       const name = `csi-${volume.name}-${nodeName}`
       if (store.get(RESOURCE.attachments, '', name)) continue
-      ensure(store, RESOURCE.volumes, {
-        apiVersion: 'v1',
-        kind: 'PersistentVolume',
-        metadata: { name: volume.name },
-        spec: {
-          accessModes: ['ReadWriteOnce'],
-          capacity: { storage: '1Gi' },
-          csi: { driver: 'csi.example.com', volumeHandle: volume.name },
-          claimRef: { apiVersion: 'v1', kind: 'PersistentVolumeClaim', ...volume.claim },
-        },
-        status: { phase: 'Bound' },
-      })
+      if (!store.get(RESOURCE.volumes, '', volume.name)) store.create(RESOURCE.volumes, persistentVolume(volume), uidOf(volume.name))
       store.create(RESOURCE.attachments, {
         apiVersion: 'storage.k8s.io/v1',
         kind: 'VolumeAttachment',
