@@ -160,8 +160,8 @@ export const oddWorld = (
 const ALOOF = 'machine: {kubelet: {skipNodeRegistration: true}}\n'
 const INVENTORY = { namespace: 'kube-system', name: 'talos-bootstrap-manifests-inventory' }
 
-/** Of what there are many, five are named. */
-const OLD = ['once', 'gone', ...[1, 2, 3, 4, 5].map(at => `old-${at}`)]
+/** Of what there are many, five are named; and all of them fit into no single note. */
+const OLD = ['once', 'gone', ...Array.from({ length: 40 }, (_, at) => `old-${at + 1}`)]
 
 /** An object that Talos brought once, and brings no longer; known since there is an inventory. */
 export const leaveBehind = ({ store }: World, name: string, annotations: Readonly<Record<string, string>> = {}): void => {

@@ -6,6 +6,7 @@ import { timing } from '../../src/core/timing.ts'
 import { planOperation, type Plan } from '../../src/engine/plan.ts'
 import { kubernetes as kubernetesKind } from '../../src/kinds/kubernetes/kubernetes.ts'
 import type { Result } from '../../src/ports/fault.ts'
+import { leaveBehind } from '../../src/storm/oddities.ts'
 import { restarts } from '../../src/storm/restarts.ts'
 import { CLUSTER, NAMESPACE } from '../../src/storm/story.ts'
 import { setConfig } from '../../src/world/configuration.ts'
@@ -383,6 +384,18 @@ describe('what Talos brings into the cluster', () => {
       expect(proxy(run)).toBeDefined()
       expect(run.status().preflight?.notes?.join(' ')).toContain('Nothing is to be deleted')
     }
+  })
+
+  it('is deleted with prune, also where there is more of it than fits into one note of the plan', async () => {
+    const names = Array.from({ length: 120 }, (_, at) => `of-an-operator-that-is-gone-${at}`)
+    const { run } = await play({
+      cluster: before,
+      spec: { kubernetes: { ...kubernetes, prune: true } },
+      arrange: r => r.byHand(() => names.forEach(name => leaveBehind(r.world, name))),
+    })
+    expect(run.status().phase).toBe('Completed')
+    expect(names.filter(name => run.world.store.get(RESOURCE.configMaps, 'kube-system', name))).toEqual([])
+    for (const name of names) expect(run.status().preflight?.notes?.join(' ')).toMatch(new RegExp(`${name}[,.]`))
   })
 
   it('is not deleted where the plan did not show it', async () => {

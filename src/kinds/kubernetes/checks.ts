@@ -14,7 +14,7 @@ import type { Need, World } from '../../core/world.ts'
 import { componentFacts, controlPlaneFacts, manifestFacts, nodeFacts, nodeOf, machineTitle } from '../../core/world.ts'
 import type { ManifestChange } from '../../ports/control-plane.ts'
 import type { NodeFacts } from '../../ports/kube.ts'
-import { leftoversOf, manifestsNeed, pruneNote, refusedText, some } from './manifests.ts'
+import { leftoversOf, manifestsNeed, pruneNotes, refusedText, some } from './manifests.ts'
 import { pending } from './pending.ts'
 import type { Running } from './version-rules.ts'
 import { combinations, deprecated, images, kubeletsOf, options, path, runningOf } from './version-rules.ts'
@@ -243,6 +243,6 @@ const leftoverNotes = (operation: TalosOperation, world: World, left: readonly s
       : [`Talos once brought these and no longer does; they stay, unless \`--prune\` asks to delete them: ${some(left)}.`]
   const pruned = leftoversOf(world)
   if (!pruned.ok) return [`What would be deleted is not known: ${pruned.fault.message}.`]
-  if (pruned.value.length > 0) return [pruneNote(pruned.value)]
+  if (pruned.value.length > 0) return pruneNotes(pruned.value)
   return ['Nothing is to be deleted: Talos has no inventory before 1.13, or all that is in it is still among the manifests.']
 }

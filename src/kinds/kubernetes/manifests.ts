@@ -50,12 +50,23 @@ const prunedBy = ({ operation, world }: View): Result<readonly string[]> =>
   specOf(operation).prune ? leftoversOf(world) : { ok: true, value: [] }
 
 const PRUNED = 'At the end these are deleted, which Talos once brought and no longer does: '
-/** The note of the plan that shows what will be deleted. Nothing else is. */
-export const pruneNote = (names: readonly string[]): string => `${PRUNED}${names.join(', ')}.`
-const shown = ({ status }: TalosOperation): readonly string[] => {
-  const note = status.preflight?.notes?.find(one => one.startsWith(PRUNED))
-  return note === undefined ? [] : note.slice(PRUNED.length, -1).split(', ')
+/** A note may have 1024 characters, and what is read back out of it has to be all of it. */
+const LONGEST_NOTE = 1000
+/** There is room for 32 notes, of which the others need some. */
+const MOST_NOTES = 24
+
+/** The notes of the plan that show what will be deleted. Nothing else is. */
+export const pruneNotes = (names: readonly string[]): readonly string[] => {
+  const lists: string[] = []
+  for (const name of names) {
+    const longer = [lists.at(-1), name].filter(one => one !== undefined).join(', ')
+    if (PRUNED.length + longer.length < LONGEST_NOTE) lists.splice(-1, 1, longer)
+    else lists.push(name)
+  }
+  return lists.slice(0, MOST_NOTES).map(list => `${PRUNED}${list}.`)
 }
+const shown = ({ status }: TalosOperation): readonly string[] =>
+  (status.preflight?.notes ?? []).filter(one => one.startsWith(PRUNED)).flatMap(note => note.slice(PRUNED.length, -1).split(', '))
 
 const apply: Step = {
   name: 'apply',
