@@ -99,7 +99,8 @@ export const machineSteps: readonly Sabotage[] = [
     find: `(v.claim === undefined || !kept.has(v.claim))`,
     replace: `v.name === ''`,
     caughtBy: 'drained-before-it-goes',
-    workloads: [{ name: 'logs', daemon: true, volume: true }],
+    // One of them is slow enough to be seen.
+    workloads: ['a', 'b', 'c', 'd'].map(name => ({ name, volume: true, graceSeconds: 1, on: [3] })),
   },
   {
     name: 'ignore-the-etcd-gate',
