@@ -117,9 +117,9 @@ export const kinds: readonly Sabotage[] = [
     replace: ``,
     also: [
       {
-        file: 'src/kinds/talos/rollout.ts',
-        find: `versionOrder(facts.version, version) === 1 && !operation.spec.override`,
-        replace: `versionOrder(facts.version, version) === 9`,
+        file: 'src/kinds/talos/path.ts',
+        find: `  if (order === 1) return fail(`,
+        replace: `  if (name === '') return fail(`,
       },
     ],
     caughtBy: 'path-is-legal',
