@@ -111,8 +111,11 @@ export const pruned = (type: ResourceType, object: Fields, strictness: string, w
     throw badRequest(`${type.kind} in version "${type.version}" cannot be handled as a ${type.kind}: strict decoding error: ${words}`)
   }
   if (strictness !== 'Ignore') for (const field of unknown) warn(`unknown field "${field}"`)
-  return withDefaults(type.custom.schema, value) as Fields
+  return withDefaultsOf(type, value as Fields)
 }
+
+export const withDefaultsOf = ({ custom }: ResourceType, object: Fields): Fields =>
+  custom ? (withDefaults(custom.schema, object) as Fields) : object
 
 /** Throws what speaks against an object: its name, its schema, its rules. */
 export const checkObject = (type: ResourceType, object: Fields, old: Fields | undefined, admission: Admission): void => {

@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto'
 import { frozen, same } from '../world/json.ts'
 import type { Draft, KubeObject, Store } from '../world/store.ts'
 import type { Admission, User } from './admission.ts'
-import { admit, checkObject, decoded, pruned } from './admission.ts'
+import { admit, checkObject, decoded, pruned, withDefaultsOf } from './admission.ts'
 import { applied } from './apply.ts'
 import { CRD_SHELF } from './catalog.ts'
 import { establishedCrd } from './crd-status.ts'
@@ -84,7 +84,8 @@ export const createObject = (world: World, write: Write, body: unknown, owned?: 
   if (textAt(metadata, 'resourceVersion') !== '')
     throw new Refusal(500, undefined, 'resourceVersion should not be set on objects to be created')
   if (type.namespaced && !world.store.get('namespaces', '', write.namespace)) throw notFound(NAMESPACES, write.namespace)
-  object = prepared(type, pruned(type, object, write.strictness, write.warn))
+  // A status that comes along is dropped; what its type fills in is there all the same.
+  object = withDefaultsOf(type, prepared(type, pruned(type, object, write.strictness, write.warn)))
   if (type.shelf === CRD_SHELF) object = establishedCrd(object, timestamp(world))
   const generated = textAt(metadata, 'name') === '' ? textAt(metadata, 'generateName') : ''
   checkObject(type, generated === '' ? object : { ...object, metadata: { ...metadata, name: `${generated}x` } }, undefined, world.admission)

@@ -142,7 +142,7 @@ const COMMANDS: readonly (readonly [string, string?])[] = [
   ['patch top one --type=json -p [{"op":"replace","path":"/spec/paused","value":false}]'],
   ['patch top one -p {"spec":{"paused":true}}'],
   [
-    'patch top one --subresource=status --type=merge -p {"status":{"phase":"Running","conditions":[{"type":"Ready","status":"True","reason":"R","message":"M","lastTransitionTime":"2026-01-01T00:00:00Z"}]}}',
+    'patch top one --subresource=status --type=merge -p {"status":{"phase":"Running","observedGeneration":9,"conditions":[{"type":"Ready","status":"True","reason":"R","message":"M","lastTransitionTime":"2026-01-01T00:00:00Z"}]}}',
   ],
   ['wait top/one --for=condition=Ready --timeout=10s'],
   ['wait top/one --for=jsonpath={.status.phase}=Running --timeout=10s'],
