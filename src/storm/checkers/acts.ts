@@ -50,7 +50,8 @@ export const bootAsRecorded: Checker = {
   post: (scene, object) =>
     scene.onAct(({ what, machine, call, askedAt }) => {
       const open = scene.openOn(machine)
-      if (!open) return
+      // An image in its configuration is that in any boot.
+      if (!open || what === 'component-image') return
       const recorded = open.target.before?.bootID
       // A hand may take it away in the very moment of the act.
       const isEdited = scene.now() - scene.editedAt() < BLIND_MS
