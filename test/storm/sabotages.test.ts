@@ -1,11 +1,14 @@
 // Sabotage proves the checkers: each spoils one line of the source, and the checker that is named has to find it out.
 import { readdirSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
-import { afterAll, describe, expect, it } from 'vitest'
+import { afterAll, describe, expect, it, vi } from 'vitest'
 import { checkers } from '../../src/storm/checkers/all.ts'
 import { loadStorm } from './sabotage.ts'
 import { sabotages } from './sabotages/all.ts'
 import { planOf } from './spoiling.ts'
+
+// The last one plays the runs of all of them: a busy machine decides nothing.
+vi.setConfig({ testTimeout: 300_000 })
 
 const folder = join(import.meta.dirname, '..', '..', '.cache', 'storm')
 afterAll(() => {

@@ -1,12 +1,15 @@
 // What the storms found before, what they find in a while of new seeds, and that a seed tells the same story each time.
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { describe, expect, it } from 'vitest'
+import { describe, expect, it, vi } from 'vitest'
 import type { Plan } from '../../src/storm/plan.ts'
 import { drawPlan } from '../../src/storm/draw.ts'
 import { judge, replay } from '../../src/storm/judge.ts'
 import { stormKinds } from '../../src/storm/operations.ts'
 import { shrinkPlan } from '../../src/storm/shrink.ts'
+
+// Whole runs, several times over: a busy machine decides nothing.
+vi.setConfig({ testTimeout: 300_000 })
 
 type Kept = { readonly found: string; readonly plan: Plan }
 const kept = JSON.parse(readFileSync(join(import.meta.dirname, 'kept-plans.json'), 'utf8')) as readonly Kept[]
