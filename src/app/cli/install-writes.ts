@@ -108,8 +108,10 @@ export const write = async (session: Session, { type, object }: Writing): Promis
     const sent = await send(session, { type, object, now: before.ok ? before.value : undefined })
     if (!sent.ok && sent.fault.kind === 'conflict' && tries < TRIES) continue
     const after = must(session, sent, `install ${nameOf(type, object)}`)
-    // By what is in it: the API server gives another version to what it only fills in from the type's defaults.
-    return session.terminal.out(`${nameOf(type, object)} ${!before.ok ? 'created' : isSame(before.value, after) ? 'unchanged' : 'updated'}`)
+    // The API server also gives another version to what it only fills in from the type's defaults.
+    const isAsBefore =
+      before.ok && (before.value.metadata.resourceVersion === after.metadata.resourceVersion || isSame(before.value, after))
+    return session.terminal.out(`${nameOf(type, object)} ${!before.ok ? 'created' : isAsBefore ? 'unchanged' : 'updated'}`)
   }
 }
 
