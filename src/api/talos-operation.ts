@@ -174,6 +174,7 @@ const machineState = z.object({
   version: text(64).optional().meta({ description: 'Its Talos version.' }),
   schematic: text(128).optional().meta({ description: 'Its Image Factory schematic id; empty where its image is no factory image.' }),
   bootID: text(64).optional().meta({ description: 'The id of its boot.' }),
+  nodeID: text(64).optional().meta({ description: 'By which Talos knows it from others, also of its name.' }),
   cordoned: z.boolean().optional().meta({ description: 'Whether its Node was cordoned.' }),
 })
 

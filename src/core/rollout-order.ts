@@ -117,13 +117,15 @@ export type WorkerState = {
   readonly name: string
   /** Its Node; absent where Kubernetes registration is off. */
   readonly node?: string
+  /** Nobody has seen it yet: it may be a second name for one that is known. */
+  readonly unseen?: boolean
   /** Talos answers, in stage running, and is ready. */
   readonly running: boolean
 }
 
-/** How many machines these workers are: one that was replaced is known twice for a while, by one Node, and takes no more away than one. */
-export const countMachines = (workers: readonly Pick<WorkerState, 'name' | 'node'>[]): number =>
-  new Set(workers.map(w => w.node?.toLowerCase() ?? w.name)).size
+/** How many machines these workers surely are: one that was replaced is known twice for a while, by one Node, and takes no more away than one. */
+export const countMachines = (workers: readonly Omit<WorkerState, 'running'>[]): number =>
+  new Set(workers.filter(w => w.unseen !== true).map(w => w.node?.toLowerCase() ?? w.name)).size
 
 export type WorkerQuota = {
   readonly limit: number

@@ -215,6 +215,7 @@ export const stateOf = (facts: MachineFacts, node: NodeFacts | undefined, operat
   version: facts.version,
   schematic: facts.schematic,
   bootID: facts.bootID,
+  ...(facts.nodeID === '' ? {} : { nodeID: facts.nodeID }),
   ...(node ? { cordoned: node.unschedulable && node.cordonedBy !== operationUid } : {}),
 })
 

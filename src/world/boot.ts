@@ -14,7 +14,7 @@ import { lastUnmounts, moment } from './phases.ts'
 import { isAtLeast } from './releases.ts'
 import { startSequence } from './sequencer.ts'
 import { earlyServices, isServiceUp, setServiceState, startService } from './services.ts'
-import type { Site } from './site.ts'
+import type { Change, Site } from './site.ts'
 import { later } from './site.ts'
 import { runStaticPods } from './static-pods.ts'
 import { META_FALLBACK, chooseSlot, isInstalled, revert } from './slots.ts'
@@ -194,6 +194,9 @@ export const beRunning = (site: Site, machine: Machine): void => {
   if (machine.role === 'controlplane') runStaticPods(site, machine, machine.bootedAt)
 }
 
+/** After which static pods that should run may be missing, or run where they should not. */
+const MOVES_STATIC_PODS: ReadonlySet<Change> = new Set(['stage', 'etcd', 'services', 'kubelet-up'])
+
 /** What follows from changes: the fallback is dropped once the machine runs and is ready; static pods follow etcd. */
 export const followChanges = (site: Site): void => {
   site.listen((machine, change) => {
@@ -202,12 +205,12 @@ export const followChanges = (site: Site): void => {
       disk.meta.delete(META_FALLBACK)
       site.journal.write(machine.name, 'fallback-dropped', versionOf(machine))
     }
-    if (machine.role !== 'controlplane' || (change !== 'stage' && change !== 'etcd' && change !== 'services')) return
+    if (machine.role !== 'controlplane' || !MOVES_STATIC_PODS.has(change)) return
     const healthy = machine.services.get('etcd')?.health === 'healthy'
     if (machine.staticPods && !healthy && machine.stage === 'running' && machine.services.get('etcd')?.health === 'unhealthy') {
-      // The kubelet learns of it by polling.
+      // The kubelet learns of it by polling; without one they go on.
       site.schedule.after(site.durations.fixed(site.schedule.random.between(1000, 20_000)), () => {
-        if (machine.life === life && machine.services.get('etcd')?.health === 'unhealthy') stopStaticPods(site, machine)
+        if (machine.life === life && machine.kubelet && machine.services.get('etcd')?.health === 'unhealthy') stopStaticPods(site, machine)
       })
     }
     if (!machine.staticPods && healthy && machine.kubelet && machine.stage === 'running') {

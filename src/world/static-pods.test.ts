@@ -2,6 +2,8 @@ import { describe, expect, it } from 'vitest'
 import type { WorldOptions } from './cluster.ts'
 import { createWorld } from './cluster.ts'
 import { setConfig } from './configuration.ts'
+import { stopStaticPods } from './down.ts'
+import { beginKubelet, endKubelet } from './kubelet.ts'
 import { conditionOf } from './objects.ts'
 
 const world = (options: Partial<WorldOptions> = {}) => createWorld({ seed: 7, controlPlanes: 3, workers: 1, ...options })
@@ -58,6 +60,18 @@ describe('static pods', () => {
     pass(w, 20_000)
     expect(w.api.available()).toBe(false)
     pass(w, 45_000)
+    expect(w.api.available()).toBe(true)
+  })
+
+  it('that ended for want of etcd run again with a kubelet that starts after etcd is well', () => {
+    const w = world({ controlPlanes: 1 })
+    const cp1 = w.machine('cp-1')
+    endKubelet(w.site, cp1)
+    stopStaticPods(w.site, cp1)
+    pass(w, 60_000)
+    expect(w.api.available()).toBe(false)
+    beginKubelet(w.site, cp1)
+    pass(w, 60_000)
     expect(w.api.available()).toBe(true)
   })
 

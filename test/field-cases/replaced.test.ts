@@ -70,4 +70,28 @@ describe('a machine comes back as another one of its name [B048 kubernetes-sigs/
     expect(targets.map(t => [t.node, t.phase])).toContainEqual(['wk-1', 'Skipped'])
     expect(targets.map(t => [t.node, t.phase])).toContainEqual(['wk-2', 'Completed'])
   })
+
+  it('and its TalosMachine is deleted while it is powered off: the cordon of ours does not stay on the other one', async () => {
+    const { run, end } = await playWithDeaths(
+      {
+        spec: { kind: 'node', node: { machine: 'wk-1', action: 'shutdown' } },
+        arrange: run => {
+          replace(run, 'keeps its Node')
+          const stop = run.world.journal.onEntry(({ what, machine }) => {
+            if (what !== 'down' || machine !== 'wk-1') return
+            stop()
+            run.byHand(() => {
+              for (const { metadata } of run.world.store.list(ICHOR.machines).items)
+                if (metadata.name.startsWith('wk-1-')) run.world.store.remove(ICHOR.machines, NAMESPACE, metadata.name)
+            })
+            run.world.schedule.after(60_000, () => run.byHand(() => run.world.powerOn('wk-1')))
+          })
+        },
+      },
+      2,
+    )
+    expect(end).toMatchObject({ phase: 'Paused', reason: 'MachineAmbiguous' })
+    expect(run.status().message).toMatch(/ Cancel this operation, and start another one/)
+    expect(run.world.store.get(RESOURCE.nodes, '', 'wk-1')?.metadata.annotations?.[ANNOTATION.cordonedBy]).toBeUndefined()
+  })
 })

@@ -26,5 +26,11 @@ export const machineToOpen = ({
     const message = `${machine.spec.address} is answered by ${facts.hostname} (Talos node id ${facts.nodeID}), not by the machine that was recorded (${machine.status.nodeID}).`
     return { instead: { fail: { reason: 'MachineAmbiguous', message } } }
   }
+  // What was written after the checks has no id of its own: discovery gives it none.
+  const twin = machine.status.nodeID ? undefined : world.machines.find(m => m !== machine && m.status.nodeID === facts.nodeID)
+  if (twin) {
+    const message = `TalosMachines ${twin.metadata.name} and ${target.name} are the same machine (Talos node id ${facts.nodeID}). Delete the one that is wrong.`
+    return { instead: { fail: { reason: 'MachineAmbiguous', message } } }
+  }
   return { machine, facts }
 }

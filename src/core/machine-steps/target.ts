@@ -13,9 +13,9 @@ import { displayName, machineFacts, nodeFacts, nodeOf } from '../world.ts'
 /** What steps of any kind ask about the machine of a target, and its Node. */
 
 /** Only its own word: at its address another machine may answer by now. */
-export const machineOf = ({ target, world }: View): Result<MachineFacts> => {
-  const machine = world.machines.find(m => m.metadata.name === target.name)
-  const facts = machineFacts(world, target.name)
+export const machineOf = (view: View): Result<MachineFacts> => {
+  const machine = ownMachine(view)
+  const facts = machineFacts(view.world, view.target.name)
   return machine ? ofRecorded(machine, facts) : facts
 }
 
@@ -25,8 +25,8 @@ export const chosen = (target: Pick<Target, 'goal'>, key: string): string => tar
 export const isControlPlane = ({ target }: Pick<View, 'target'>): boolean => target.role === 'controlplane'
 
 /** Where the machine is now: its address may have changed since it was opened. */
-export const addressOf = ({ target, world }: View): string => {
-  const { address = '' } = world.machines.find(m => m.metadata.name === target.name)?.spec ?? target
+export const addressOf = (view: View): string => {
+  const { address = '' } = ownMachine(view)?.spec ?? view.target
   return address
 }
 
@@ -52,23 +52,26 @@ export const onNode = async (view: View, act: (node: NodeFacts) => Promise<Resul
 
 /** The machine that took the place of this one while it was away: its Node has the same name, and Talos knows it by another id. */
 export const replacementOf = (view: View): TalosMachine | undefined => {
-  const own = view.world.machines.find(m => m.metadata.name === view.target.name)
+  const own = ownMachine(view)
   const node = nodeNameOf(view)
-  if (node === undefined || own?.status.nodeID === undefined || machineOf(view).ok) return undefined
-  return view.world.machines.find(
-    m => m !== own && m.status.nodeName === node && m.status.nodeID !== undefined && m.status.nodeID !== own.status.nodeID,
-  )
+  // Its TalosMachine may have been deleted meanwhile, and another one tells of the very same machine.
+  const nodeID = own?.status.nodeID ?? view.target.before?.nodeID
+  if (node === undefined || nodeID === undefined || machineOf(view).ok) return undefined
+  return view.world.machines.find(m => m !== own && m.status.nodeName === node && (m.status.nodeID ?? nodeID) !== nodeID)
 }
+
+const ownMachine = ({ target, world }: View): TalosMachine | undefined => world.machines.find(m => m.metadata.name === target.name)
 
 /** What waits for a machine to come back waits in vain where another one came in its place. */
 export const replaced = (view: View): Extract<Answer, { is: 'failed' }> | undefined => {
   const other = replacementOf(view)
   if (!other) return undefined
   const name = displayName(view.target)
+  const forget = ownMachine(view) ? `Delete TalosMachine ${view.target.name}, cancel` : 'Cancel'
   return {
     is: 'failed',
     reason: 'MachineAmbiguous',
-    message: `${name} was replaced while it was away: another machine has its name now (TalosMachine ${other.metadata.name}, Talos node id ${other.status.nodeID}), to which nothing was done. Delete TalosMachine ${view.target.name}, cancel this operation, and start another one for the machine that is there.`,
+    message: `${name} was replaced while it was away: another machine has its name now (TalosMachine ${other.metadata.name}, Talos node id ${other.status.nodeID}), to which nothing was done. ${forget} this operation, and start another one for the machine that is there.`,
   }
 }
 

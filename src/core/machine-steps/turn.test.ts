@@ -26,12 +26,20 @@ const besideItsHeir = (maxUnavailable: string): View => {
   return { ...view, operation: { ...view.operation, status }, world: { ...view.world, machines } }
 }
 
+/** Nothing is known of the second one yet. */
+const besideTheUnseen = (maxUnavailable: string): View => {
+  const view = besideItsTwin(maxUnavailable)
+  const machines = view.world.machines.map(m => (m.metadata.name === 'wk-2-again' ? { ...m, status: {} } : m))
+  return { ...view, world: { ...view.world, machines } }
+}
+
 describe.each([
   ['that is taken away', workerTurn],
   ['that is not', fewAtATime],
 ])('a share of the workers, for one %s', (_, turn) => {
   it('counts a worker that is known twice once', () => expect(turn(besideItsTwin('67%')).may).toBe('wait'))
   it('counts one that is replaced once', () => expect(turn(besideItsHeir('67%')).may).toBe('wait'))
+  it('counts none that nobody has seen', () => expect(turn(besideTheUnseen('67%')).may).toBe('wait'))
   it('gives what it leaves', () => expect(turn(besideItsTwin('100%')).may).toBe('yes'))
 })
 

@@ -9,9 +9,10 @@ import { displayName, isKnown, machineFacts, machineTitle, nodeFacts } from '../
 import { othersServe } from './other-control-planes.ts'
 
 const isWorker = (machine: TalosMachine): boolean => machine.spec.role === 'worker'
-const named = ({ metadata, status }: TalosMachine): Pick<WorkerState, 'name' | 'node'> => ({
+const named = ({ metadata, status }: TalosMachine): Omit<WorkerState, 'running'> => ({
   name: metadata.name,
   ...(status.nodeName ? { node: status.nodeName } : {}),
+  ...(status.nodeName || status.nodeID ? {} : { unseen: true }),
 })
 
 /** As it was seen just now where it was asked; what discovery wrote may be half a minute old. */

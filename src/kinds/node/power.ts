@@ -82,7 +82,7 @@ const SILENT_MS = 2 * 60_000
 const stopped = (view: View): Answer => {
   const facts = machineOf(view)
   const asked = wasAsked(view, 'shutdown')
-  if (!facts.ok) return asked && isSilent(facts.fault) ? YES : unknown(`it does not answer: ${facts.fault.message}`)
+  if (!facts.ok) return asked && isSilent(facts.fault) ? YES : (replaced(view) ?? unknown(`it does not answer: ${facts.fault.message}`))
   // Somebody started it again, before or after it was looked at.
   if (asked && facts.value.bootID !== view.target.before?.bootID) return YES
   return no(`it still answers, in stage ${facts.value.stage}`)

@@ -240,6 +240,11 @@ describe('open', () => {
       { machine: ok(facts('wk-1', { nodeID: 'id-of-another', hostname: 'wk-9' })) },
       'fail MachineAmbiguous: 10.5.0.5 is answered by wk-9 (Talos node id id-of-another), not by the machine that was recorded (id-wk-1).',
     ],
+    [
+      'a second TalosMachine for one that is known, written after the checks',
+      { machines: m => (m.metadata.name === 'wk-1-aaaaa' ? { ...m, status: {} } : m), machine: ok(facts('wk-1', { nodeID: 'id-wk-2' })) },
+      'fail MachineAmbiguous: TalosMachines wk-2-aaaaa and wk-1-aaaaa are the same machine (Talos node id id-wk-2). Delete the one that is wrong.',
+    ],
     ['no drain wanted', { spec: { drain: { policy: 'skip' } } }, 'ghcr.io/siderolabs/installer:v1.13.9 lifecycle none wk-1'],
     ['force', { spec: { drain: { policy: 'force' } } }, 'ghcr.io/siderolabs/installer:v1.13.9 lifecycle force wk-1'],
     [

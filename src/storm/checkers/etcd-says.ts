@@ -13,12 +13,13 @@ export const oddEtcdIsHeeded: Checker = {
       const { spec } = scene.openOn(machine)?.operation ?? {}
       const { action } = (spec?.['node'] ?? {}) as { action?: string }
       if (action === 'etcd-defrag') return
+      // Discovery asks one alone, and decides nothing by it.
+      const asked = Math.min(...controlPlanesOf(scene).map(one => askedAt('etcd', ...one.addresses)))
       for (const other of controlPlanesOf(scene)) {
         // Nor is one whose reboot may be its cure, where somebody went past that.
         if (other === machine && (action === 'reset' || (action === 'reboot' && spec?.override))) continue
         const odd = other.addresses.map(address => scene.stage.weather.etcdSays.get(address)).find(said => said !== undefined)
-        if (odd?.isOdd && odd.since < askedAt('etcd', ...other.addresses))
-          object(`${what} on ${machine.name} while etcd of ${other.name} said something odd`)
+        if (odd?.isOdd && odd.since < asked) object(`${what} on ${machine.name} while etcd of ${other.name} said something odd`)
       }
     }),
 }
