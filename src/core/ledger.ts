@@ -210,7 +210,7 @@ export const opened = (
 ): OperationStatus =>
   running(
     withTarget(status, name, t => ({
-      ...without(t, 'failure'),
+      ...without(t, 'failure', 'finishedAt'),
       phase: 'Running',
       startedAt: iso(now),
       before,
@@ -370,9 +370,14 @@ export const closed = (
 /** As before it was ever opened. */
 const anew = ({ name, hostname, node, address, role }: Target): Target => ({ name, hostname, node, address, role, phase: 'Pending' })
 
-/** Closed before anything irreversible was done; it will be opened again as if for the first time. */
+/** Closed before anything irreversible was done; it will be opened again as if for the first time. What was chosen, and when it ended, may still be of use. */
 export const returned = (status: OperationStatus, now: number, name: string, message: string): OperationStatus => {
-  const next = withTarget(status, name, t => ({ ...anew(t), message: short(message) }))
+  const next = withTarget(status, name, t => ({
+    ...anew(t),
+    ...(t.goal ? { goal: t.goal } : {}),
+    finishedAt: iso(now),
+    message: short(message),
+  }))
   return told(next, now, `${titleIn(next, name)}: ${message}`)
 }
 

@@ -12,15 +12,12 @@ import { configurationFacts, displayName, nodeFacts } from '../../core/world.ts'
 import { type ApplyMode, pendingText } from '../../ports/configuration.ts'
 import type { Result } from '../../ports/fault.ts'
 import { saidByMachine } from './patches.ts'
-import { configNeeds, heldNow, recorded, runsNow, short, wishFor } from './view.ts'
+import { configNeeds, heldNow, recorded, runsNow, short, tryMs, wishFor } from './view.ts'
 
 /** A configuration is written; and before and after, that nobody else writes it. */
 
 /** Its network may come anew with it. */
 const WRITE_MS = 10 * 60_000
-
-/** For how long Talos is asked to keep a configuration on trial: three minutes, by the pace of the waits that are ours. */
-const tryMs = ({ world }: Pick<View, 'world'>): number => 9 * world.timing.etcdStableMs
 
 /** Steps before which nothing of ours can be in a configuration. */
 export const isBeforeWriting = ({ target }: Pick<View, 'target'>): boolean => target.step === undefined || target.step === 'compare'

@@ -67,12 +67,12 @@ describe('a trial', () => {
 
 describe('a trial on a machine that has booted since it was last given a configuration', () => {
   /** After a boot Talos tells what is on its disk only once it is given a configuration for good: nothing shows that what runs is only tried. */
-  const booted = async (options: StoryOptions = {}): Promise<Story> => {
+  const booted = async (options: StoryOptions = {}, inline = APPENDS): Promise<Story> => {
     const story = createStory({ seed: 3, ...options })
     for (const machine of story.world.machines) machine.hasPersistent = false
     story.start()
     await story.pass(MINUTE)
-    story.create({ name: 'op', spec: { kind: 'config', config: { patches: [{ inline: APPENDS }] } } })
+    story.create({ name: 'op', spec: { kind: 'config', config: { patches: [{ inline }] } } })
     return story
   }
 
@@ -95,6 +95,35 @@ describe('a trial on a machine that has booted since it was last given a configu
     expect(status(story).machines?.find(t => t.hostname === 'wk-1')?.message).toMatch(/is on trial there, .*at the latest at 2026-/)
     await story.pass(4 * MINUTE)
     expect(machine.config).not.toContain('ichor.example.com')
+  })
+
+  it('is waited for by who pauses and resumes, and the patch is not in it twice', async () => {
+    const story = await booted()
+    await whenOpen(story, 'wk-1', step => step === 'trial')
+    story.edit('op', { spec: { paused: true } })
+    await story.until('it is paused', () => status(story).phase === 'Paused')
+    story.edit('op', { spec: { paused: false } })
+    await story.until('it is done', () => status(story).phase === 'Completed')
+    expect(applied(story, 'wk-1')).toEqual(['tried', 'tried', ''])
+    await story.pass(10 * MINUTE)
+    for (const m of story.world.machines) expect(times(m.config, 'ichor.example.com')).toBe(1)
+  })
+
+  it.each([
+    ['adds to a list', APPENDS],
+    ['says the same once more', 'machine: {sysctls: {vm.max_map_count: "262144"}}\n'],
+  ])('is not taken for what is there for good by the next operation, whose patch %s', async (_, inline) => {
+    const story = await booted({}, inline)
+    await whenOpen(story, 'wk-1', step => step === 'trial')
+    story.edit('op', { spec: { cancelled: true } })
+    await story.until('it is cancelled', () => status(story).phase === 'Cancelled')
+    story.create({ name: 'next', spec: { kind: 'config', config: { patches: [{ inline }] } } })
+    await story.until('it is refused', () => story.operation('next')?.status.failureReason === 'PreflightRefused')
+    expect(story.operation('next')?.status.preflight?.refusals?.map(r => r.rule)).toEqual(['ConfigPending'])
+    await story.pass(4 * MINUTE)
+    story.create({ name: 'later', spec: { kind: 'config', config: { patches: [{ inline }] } } })
+    await story.until('it is done', () => story.operation('later')?.status.phase === 'Completed')
+    for (const m of story.world.machines) expect(times(m.config, inline === APPENDS ? 'ichor.example.com' : 'max_map_count')).toBe(1)
   })
 
   it('that could not be judged is made again when it has ended, and not taken for a new one', async () => {

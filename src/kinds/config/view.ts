@@ -1,5 +1,6 @@
 import type { TalosOperation } from '../../api/talos-operation.ts'
 import type { PatchNote } from '../../core/config-patch/note.ts'
+import { ms, targetsOf } from '../../core/ledger.ts'
 import { chosen } from '../../core/machine-steps/target.ts'
 import { sha256 } from '../../core/sha256.ts'
 import type { Need, View, World } from '../../core/world.ts'
@@ -25,6 +26,18 @@ export const configNeeds = ({ operation, target }: Pick<View, 'operation' | 'tar
   { what: 'configuration', name: target.name },
   ...textNeeds(operation),
 ]
+
+/** For how long Talos is asked to keep a configuration on trial: three minutes, by the pace of the waits that are ours. */
+export const tryMs = ({ world }: Pick<View, 'world'>): number => 9 * world.timing.etcdStableMs
+
+/** It runs what one of our operations, this one or another, gave it on trial and left there, and Talos may not have put back yet what was before. */
+const isLeftOnTrial = (operation: TalosOperation, world: World, name: string, running: string): boolean => {
+  const left = [operation, ...world.others]
+    .flatMap(one => targetsOf(one.status))
+    .filter(t => t.name === name && t.goal?.['computed'] !== undefined && t.phase !== 'Running' && t.committed === undefined)
+    .filter(t => world.now - ms(t.finishedAt ?? t.failure?.at) < tryMs({ world }))
+  return left.length > 0 && left.some(t => t.goal?.['computed'] === sha256(running))
+}
 
 /** What the patches make of the configuration of a machine as it is now. */
 export type Wish =
@@ -57,12 +70,18 @@ export const wishFor = (operation: TalosOperation, world: World, name: string): 
     const twice = patched(to, patches.texts, facts.value.version)
     return twice.ok && !twice.changed
   }
-  return { is: 'made', from, to, pending: configuration.value.pending, warnings: made.warnings, pins: patches.pins, isRepeatable }
+  // One that does not tell what is on its disk shows no trial.
+  const {
+    running,
+    isDiskUntold = false,
+    pending = isDiskUntold && isLeftOnTrial(operation, world, name, running) ? 'trial' : undefined,
+  } = configuration.value
+  return { is: 'made', from, to, pending, warnings: made.warnings, pins: patches.pins, isRepeatable }
 }
 
-/** Nothing is left to do on a machine. One that only waits for its reboot is still given that. */
+/** Nothing is left to do on a machine. One that only waits for its reboot is still given that, and what is on trial is not there for good. */
 export const isNothing = (operation: TalosOperation, wish: Extract<Wish, { is: 'made' }>): boolean =>
-  wish.from === wish.to && !(specOf(operation).mode === 'reboot' && wish.pending !== undefined)
+  wish.from === wish.to && wish.pending !== 'trial' && !(specOf(operation).mode === 'reboot' && wish.pending !== undefined)
 
 /** What is staged may be staged anew. Anything else that is pending would be undone, or a trial made into something that nothing ends. */
 export const isInTheWay = (operation: TalosOperation, pending: MachineConfiguration['pending']): boolean =>
