@@ -42,8 +42,21 @@ export const askExpression = (text: string, object: unknown): GateAnswer => {
   return { is: value ? 'yes' : 'no', seen: lookedAt(expr, bindings) }
 }
 
+/** Gates are asked every few seconds, and say the same for months. */
+const KNOWN = 100
+const known = new Map<string, Expression | string>()
+
 /** The expression, or what is wrong with it. */
 const parsed = (text: string): Expression | string => {
+  const before = known.get(text)
+  if (before !== undefined) return before
+  const read = parsedAnew(text)
+  if (known.size >= KNOWN) known.clear()
+  known.set(text, read)
+  return read
+}
+
+const parsedAnew = (text: string): Expression | string => {
   try {
     const { expr, sourceInfo } = parse(text)
     if (!expr) return 'it is empty'

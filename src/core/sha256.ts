@@ -8,38 +8,38 @@ export const sha256 = (text: string): string => {
   const view = new DataView(padded.buffer)
   view.setUint32(padded.length - 8, Math.floor((bytes.length * 8) / 2 ** 32))
   view.setUint32(padded.length - 4, (bytes.length * 8) >>> 0)
-  const words = wordsOf(64)
-  let state: readonly number[] = START
-  for (let block = 0; block < padded.length; block += 64) state = digest(state, words, view, block)
-  return state.map(word => word.toString(16).padStart(8, '0')).join('')
+  const state = Int32Array.from(START)
+  const words = new Int32Array(64)
+  for (let block = 0; block < padded.length; block += 64) digest(state, words, view, block)
+  return [...state].map(word => (word >>> 0).toString(16).padStart(8, '0')).join('')
 }
 
-type Words = { readonly at: (index: number) => number; readonly put: (index: number, word: number) => void }
-
-/** So many words of 32 bits, in the order of bytes that the standard writes. */
-const wordsOf = (count: number): Words => {
-  const view = new DataView(new ArrayBuffer(count * 4))
-  return { at: index => view.getUint32(index * 4), put: (index, word) => view.setUint32(index * 4, word) }
-}
-
-const digest = (state: readonly number[], w: Words, view: DataView, block: number): readonly number[] => {
-  for (let i = 0; i < 16; i++) w.put(i, view.getUint32(block + i * 4))
+/** Takes one block into `state`; `w` is room to work in. Whole configurations are hashed at every look, so it is written for speed. */
+const digest = (state: Int32Array, w: Int32Array, view: DataView, block: number): void => {
+  const at = (i: number): number => w[i] as number
+  for (let i = 0; i < 16; i++) w[i] = view.getInt32(block + i * 4)
   for (let i = 16; i < 64; i++) {
-    const [a, b] = [w.at(i - 15), w.at(i - 2)]
+    const [a, b] = [at(i - 15), at(i - 2)]
     const s0 = turned(a, 7) ^ turned(a, 18) ^ (a >>> 3)
     const s1 = turned(b, 17) ^ turned(b, 19) ^ (b >>> 10)
-    w.put(i, w.at(i - 16) + s0 + w.at(i - 7) + s1)
+    w[i] = at(i - 16) + s0 + at(i - 7) + s1
   }
   let [a = 0, b = 0, c = 0, d = 0, e = 0, f = 0, g = 0, h = 0] = state
-  for (const [i, round] of ROUND.entries()) {
+  for (let i = 0; i < 64; i++) {
     const s1 = turned(e, 6) ^ turned(e, 11) ^ turned(e, 25)
-    const t1 = (h + s1 + ((e & f) ^ (~e & g)) + round + w.at(i)) | 0
+    const t1 = (h + s1 + ((e & f) ^ (~e & g)) + (ROUND[i] as number) + at(i)) | 0
     const s0 = turned(a, 2) ^ turned(a, 13) ^ turned(a, 22)
     const t2 = (s0 + ((a & b) ^ (a & c) ^ (b & c))) | 0
-    ;[h, g, f, e, d, c, b, a] = [g, f, e, (d + t1) | 0, c, b, a, (t1 + t2) | 0]
+    h = g
+    g = f
+    f = e
+    e = (d + t1) | 0
+    d = c
+    c = b
+    b = a
+    a = (t1 + t2) | 0
   }
-  const words = [a, b, c, d, e, f, g, h]
-  return state.map((word, i) => (word + Number(words[i])) >>> 0)
+  for (const [i, word] of [a, b, c, d, e, f, g, h].entries()) state[i] = (state[i] as number) + word
 }
 
 const turned = (word: number, by: number): number => (word >>> by) | (word << (32 - by))
@@ -64,5 +64,5 @@ const primes = (count: number): readonly number[] => {
 }
 /** The first 32 bits of what is behind the point. */
 const fraction = (value: number): number => Math.floor((value - Math.floor(value)) * 2 ** 32)
-const START: readonly number[] = primes(8).map(prime => fraction(Math.sqrt(prime)))
-const ROUND = primes(64).map(prime => fraction(Math.cbrt(prime)))
+const START = Int32Array.from(primes(8).map(prime => fraction(Math.sqrt(prime)) | 0))
+const ROUND = Int32Array.from(primes(64).map(prime => fraction(Math.cbrt(prime)) | 0))

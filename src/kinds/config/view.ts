@@ -36,7 +36,7 @@ const isLeftOnTrial = (operation: TalosOperation, world: World, name: string, ru
     .flatMap(one => targetsOf(one.status))
     .filter(t => t.name === name && t.goal?.['computed'] !== undefined && t.phase !== 'Running' && t.committed === undefined)
     .filter(t => world.now - ms(t.finishedAt ?? t.failure?.at) < tryMs({ world }))
-  return left.length > 0 && left.some(t => t.goal?.['computed'] === sha256(running))
+  return left.some(t => t.goal?.['computed'] === sha256(running))
 }
 
 /** What the patches make of the configuration of a machine as it is now. */
