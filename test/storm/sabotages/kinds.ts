@@ -297,6 +297,16 @@ export const kinds: readonly Sabotage[] = [
     setting: { booted: true },
   },
   {
+    name: 'forget-a-trial-that-was-left',
+    file: 'src/kinds/config/view.ts',
+    find: `isDiskUntold && isLeftOnTrial(operation, world, name, running) ? 'trial' : undefined`,
+    replace: `isDiskUntold && running === '' ? 'trial' : undefined`,
+    caughtBy: 'patched-once',
+    spec: rollout('try'),
+    setting: { booted: true },
+    strikes: [{ family: 'people', what: 'pause', when: { at: 20_000 }, forMs: 10_000 }],
+  },
+  {
     name: 'give-arguments-that-talos-keeps',
     file: 'src/kinds/config/checks.ts',
     find: '...sameHostname(known, changes), ...keptArguments(changes)]',

@@ -165,6 +165,24 @@ export const machineSteps: readonly Sabotage[] = [
     isAlone: true,
   },
   {
+    name: 'take-a-second-name-for-another-machine',
+    file: `${STEPS}/turn.ts`,
+    find: `...(status.nodeName || status.nodeID ? {} : { unseen: true }),`,
+    replace: ``,
+    also: [
+      {
+        file: `${STEPS}/opening.ts`,
+        find: `const twin = machine.status.nodeID ? undefined :`,
+        replace: `const twin = machine.metadata.name !== '' ? undefined :`,
+      },
+    ],
+    caughtBy: 'workers-within-quota',
+    spec: { kind: 'kubernetes', maxUnavailable: '67%', kubernetes: { version: 'v1.36.3' } },
+    strikes: [
+      { family: 'objects', what: 'writes a second machine object for a machine', when: { at: 50_000 }, machine: 4, forMs: 600_000 },
+    ],
+  },
+  {
     name: 'act-in-another-boot',
     file: `${STEPS}/guards.ts`,
     find: `  if (facts.value.bootID !== view.target.before?.bootID) return wait(`,
