@@ -160,7 +160,7 @@ export const watchAlways = (story: Story, allowed: Allowed, self?: string): Watc
   const watchObject = (what: string, found: KubeObject): void => {
     const text = JSON.stringify(found)
     if (text.length > MOST_BYTES) object(`${what} ${found.metadata.name} has ${text.length} bytes`)
-    if (/-----BEGIN|\beyJ[\w-]{10}/.test(text) || secrets().some(secret => secret !== '' && text.includes(secret)))
+    if (/-----BEGIN|\beyJ[\w-]{10,}\.eyJ/.test(text) || secrets().some(secret => secret !== '' && text.includes(secret)))
       object(`${what} ${found.metadata.name} carries a secret`)
   }
   const watchStatus = ({ phase, message, waiting, failureReason }: OperationStatus): void => {
