@@ -55,10 +55,14 @@ const LABEL_VALUE = /^(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?$/
 const LABEL_WORDS =
   "a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character (e.g. 'MyValue',  or 'my_value',  or '12345', regex used for validation is '(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?')"
 
+const LONGEST_LABEL = 63
+const TOO_LONG = `must be no more than ${LONGEST_LABEL} bytes`
+
 const labelFaults = (object: Fields): FieldFault[] =>
-  Object.values(fieldsAt(object, 'metadata', 'labels')).flatMap(value =>
-    typeof value === 'string' && LABEL_VALUE.test(value) ? [] : [invalidValue('metadata.labels', value, LABEL_WORDS)],
-  )
+  Object.values(fieldsAt(object, 'metadata', 'labels')).flatMap(value => [
+    ...(typeof value === 'string' && value.length > LONGEST_LABEL ? [invalidValue('metadata.labels', value, TOO_LONG)] : []),
+    ...(typeof value === 'string' && LABEL_VALUE.test(value) ? [] : [invalidValue('metadata.labels', value, LABEL_WORDS)]),
+  ])
 
 /** The body of a write as an object of its type: kind, version, name and namespace agree with the path. */
 export const decoded = (type: ResourceType, body: unknown, place: { namespace: string; name: string }): Fields => {

@@ -5,7 +5,7 @@ import { objectSelector } from './select.ts'
 import { badRequest, fromStore, notFound, Refusal } from './refusal.ts'
 import type { ResourceType } from './resource-types.ts'
 import type { World, Write } from './write.ts'
-import { currentObject } from './write.ts'
+import { checkStorage, currentObject } from './write.ts'
 import { served } from './view.ts'
 
 /** DeleteOptions from the body, or from the query where there is none. */
@@ -18,6 +18,21 @@ export const deleteOptions = (body: unknown, query: URLSearchParams): RemoveOpti
     resourceVersion: textAt(conditions, 'resourceVersion') || undefined,
     gracePeriodSeconds: typeof asked === 'number' ? asked : undefined,
   }
+}
+
+/** Whether the options in a body ask for a trial only: deletions and evictions say it there, not in the query. */
+export const isTrial = (options: unknown): boolean => {
+  const asked = listAt(options, 'dryRun')
+  if (asked.some(value => value !== 'All')) throw badRequest('invalid dryRun: only All is known')
+  return asked.length > 0
+}
+
+/** A pod that is given time and an object with finalizers are marked first, which is a write; what goes at once needs no space. */
+const checkMarking = (world: World, type: ResourceType, object: KubeObject, { gracePeriodSeconds }: RemoveOptions): void => {
+  const isGone = ['Succeeded', 'Failed'].includes(textAt(object, 'status', 'phase'))
+  const grace = gracePeriodSeconds ?? valueAt(object, 'spec', 'terminationGracePeriodSeconds')
+  const isGivenTime = type.shelf === 'pods' && textAt(object, 'spec', 'nodeName') !== '' && !isGone && grace !== 0
+  if (isGivenTime || object.metadata.finalizers?.length) checkStorage(world)
 }
 
 /** Types whose deletion answers with the object; the others answer with a Status. */
@@ -85,6 +100,7 @@ export const deleteObject = (world: World, write: Write, options: RemoveOptions,
   )
   checkPreconditions(type, current, options)
   if (write.dryRun) return { body: success(type, current) }
+  checkMarking(world, type, current, options)
   if (type.shelf === 'namespaces') emptyNamespace(world.store, shelves, write.name)
   const result = world.store.remove(type.shelf, write.namespace, write.name, options)
   if (!result.ok) throw fromStore(type, write.name, result.fault)
@@ -155,7 +171,8 @@ export const evictPod = (world: World, write: Write, body: unknown, evict: Evict
   if (name !== write.name) throw badRequest(`name in URL does not match name in Eviction object`)
   const options = deleteOptions(valueAt(body, 'deleteOptions'), new URLSearchParams())
   const evicted = { kind: 'Status', apiVersion: 'v1', metadata: {}, status: 'Success', code: 201 }
-  if (write.dryRun) return evicted
+  if (write.dryRun || isTrial(valueAt(body, 'deleteOptions'))) return evicted
+  checkMarking(world, write.type, pod, options)
   if (evict) {
     const outcome = evict(write.namespace, write.name, options)
     if (outcome.evicted) return evicted

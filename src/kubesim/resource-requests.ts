@@ -8,7 +8,7 @@ import type { Pages } from './list.ts'
 import { checkVersion, listBody, listObjects } from './list.ts'
 import { badRequest, methodNotAllowed, noSuchResource, notFound, NO_PAGE, verbNotSupported } from './refusal.ts'
 import type { Evict } from './remove.ts'
-import { deleteObject, deleteOptions, evictPod } from './remove.ts'
+import { deleteObject, deleteOptions, evictPod, isTrial } from './remove.ts'
 import type { ResourceType } from './resource-types.ts'
 import { BUILT_IN } from './resource-types.ts'
 import type { Target, Verb } from './route.ts'
@@ -110,9 +110,11 @@ const shelvesOf = (context: Context): string[] => [
 const removeCollection = (context: Context, request: Request, type: ResourceType, target: Target): unknown => {
   const list = listObjects(context.world.store, context.pages, type, target, request.query)
   const options = deleteOptions(request.body(), request.query)
+  const dryRun = isTrial(request.body())
   for (const { metadata } of list.items) {
     const one = { ...target, namespace: metadata.namespace ?? '', name: metadata.name }
-    deleteObject(context.world, writeOf(request, type, one), options, shelvesOf(context))
+    const write = writeOf(request, type, one)
+    deleteObject(context.world, { ...write, dryRun: write.dryRun || dryRun }, options, shelvesOf(context))
   }
   return listBody(type, list)
 }
@@ -142,7 +144,9 @@ const perform = (context: Context, request: Request, verb: Verb, type: ResourceT
     }
     case 'delete': {
       const options = deleteOptions(request.body(), request.query)
-      return { code: 200, body: deleteObject(world, write(), options, shelvesOf(context)).body }
+      const asked = write()
+      const trial = { ...asked, dryRun: asked.dryRun || isTrial(request.body()) }
+      return { code: 200, body: deleteObject(world, trial, options, shelvesOf(context)).body }
     }
     case 'deletecollection':
       return { code: 200, body: removeCollection(context, request, type, target) }

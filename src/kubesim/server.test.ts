@@ -63,6 +63,74 @@ describe('a storage without space', () => {
   })
 })
 
+test('a storage without space marks nothing for deletion', async () => {
+  let fault: string | undefined
+  const server = await start({ storageFault: () => fault, evict: () => ({ evicted: true }) })
+  const pod = (name: string, nodeName?: string) => ({ metadata: { name }, spec: { nodeName, containers: [{ name: 'c', image: 'i' }] } })
+  for (const body of [pod('bound', 'n'), pod('unbound')]) expect((await ask(server, { method: 'POST', path: pods, body })).status).toBe(201)
+  const held = { metadata: { name: 'held', finalizers: ['example.com/a'] } }
+  expect((await ask(server, { method: 'POST', path: configMaps, body: held })).status).toBe(201)
+  fault = 'etcdserver: mvcc: database space exceeded'
+  const eviction = { apiVersion: 'policy/v1', kind: 'Eviction', metadata: { name: 'bound' } }
+  const evicted = await ask(server, { method: 'POST', path: `${pods}/bound/eviction`, body: eviction })
+  expect([evicted.status, evicted.body.message]).toEqual([500, fault])
+  expect((await ask(server, { method: 'DELETE', path: `${pods}/bound` })).status).toBe(500)
+  expect((await ask(server, { method: 'DELETE', path: `${configMaps}/held` })).status).toBe(500)
+  expect((await ask(server, { path: `${configMaps}/held` })).body.metadata.deletionTimestamp).toBeUndefined()
+  // What goes at once is taken out, which needs no space.
+  expect((await ask(server, { method: 'DELETE', path: `${pods}/unbound` })).status).toBe(200)
+  expect((await ask(server, { method: 'DELETE', path: `${pods}/bound?gracePeriodSeconds=0` })).status).toBe(200)
+})
+
+describe('trials', () => {
+  const dryRun = ['All']
+  test('of a deletion and an eviction are asked for in the body', async () => {
+    const server = await start()
+    await make(server, 'a')
+    for (const path of [`${configMaps}/a`, configMaps])
+      expect((await ask(server, { method: 'DELETE', path, body: { apiVersion: 'v1', kind: 'DeleteOptions', dryRun } })).status).toBe(200)
+    expect((await ask(server, { path: `${configMaps}/a` })).status).toBe(200)
+    const body = { metadata: { name: 'p' }, spec: { nodeName: 'n', containers: [{ name: 'c', image: 'i' }] } }
+    await ask(server, { method: 'POST', path: pods, body })
+    const eviction = { apiVersion: 'policy/v1', kind: 'Eviction', metadata: { name: 'p' }, deleteOptions: { dryRun } }
+    expect((await ask(server, { method: 'POST', path: `${pods}/p/eviction`, body: eviction })).status).toBe(201)
+    expect((await ask(server, { path: `${pods}/p` })).body.metadata.deletionTimestamp).toBeUndefined()
+  })
+  test('of an update show what would be gone, and are refused for what it would be refused for', async () => {
+    const server = await start()
+    const path = `${configMaps}/a`
+    const labelled = { metadata: { name: 'a', labels: { only: 'one' } } }
+    const old = (await ask(server, { method: 'POST', path: configMaps, body: labelled })).body
+    const bare = await ask(server, { method: 'PUT', path: `${path}?dryRun=All`, body: { metadata: { name: 'a' } } })
+    expect([bare.status, bare.body.metadata.labels, bare.body.metadata.uid]).toEqual([200, undefined, old.metadata.uid])
+    await ask(server, { method: 'PATCH', path, contentType: 'application/merge-patch+json', body: { data: { a: 'b' } } })
+    const late = await ask(server, { method: 'PUT', path: `${path}?dryRun=All`, body: old })
+    expect([late.status, late.body.reason]).toEqual([409, 'Conflict'])
+  })
+})
+
+test('an apply says what it applies', async () => {
+  const server = await start()
+  const apply = (body: object) =>
+    ask(server, {
+      method: 'PATCH',
+      path: `${configMaps}/a?fieldManager=me`,
+      contentType: 'application/apply-patch+yaml',
+      body: { metadata: { name: 'a' }, ...body },
+    })
+  expect((await apply({ apiVersion: 'v1' })).status).toBe(400)
+  expect((await apply({ kind: 'ConfigMap' })).body.message).toMatch(/^Incorrect version specified in apply patch/)
+  expect((await apply({ apiVersion: 'v1', kind: 'ConfigMap' })).status).toBe(201)
+})
+
+test('labels are short', async () => {
+  const server = await start()
+  const labelled = (label: string) => ({ method: 'POST', path: configMaps, body: { metadata: { name: 'a', labels: { label } } } })
+  const refused = await ask(server, labelled('x'.repeat(64)))
+  expect([refused.status, refused.body.message]).toEqual([422, expect.stringContaining('must be no more than 63 bytes')])
+  expect((await ask(server, labelled('x'.repeat(63)))).status).toBe(201)
+})
+
 describe('who asks', () => {
   test('a client certificate names user and groups', async () => {
     const seen: string[] = []

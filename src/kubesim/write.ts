@@ -12,7 +12,7 @@ import type { Leaf } from './field-set.ts'
 import { jsonPatch } from './json-patch.ts'
 import { recordWrite } from './managed-fields.ts'
 import { mergePatch } from './merge-patch.ts'
-import { fromStore, invalid, notFound, Refusal, resourceName, unsupportedMediaType, unsupportedPatch } from './refusal.ts'
+import { badRequest, fromStore, invalid, notFound, Refusal, resourceName, unsupportedMediaType, unsupportedPatch } from './refusal.ts'
 import type { ResourceType } from './resource-types.ts'
 import { apiVersionOf, hasStatus } from './resource-types.ts'
 import { strategicPatch } from './strategic-patch.ts'
@@ -39,7 +39,7 @@ export type Write = {
 
 export type World = { readonly store: Store; readonly admission: Admission }
 
-const checkStorage = ({ admission }: World): void => {
+export const checkStorage = ({ admission }: World): void => {
   const fault = admission.storageFault?.()
   if (fault !== undefined) throw new Refusal(500, undefined, fault)
 }
@@ -139,6 +139,19 @@ const checkUid = ({ type, namespace, name }: Write, old: KubeObject, uid: string
   throw new Refusal(409, 'Conflict', message, { name, ...(type.group === '' ? {} : { group: type.group }), kind: type.plural })
 }
 
+/** What an update would leave, and would be refused for, were it stored. */
+const tried = (type: ResourceType, draft: Draft, old: KubeObject): KubeObject => {
+  const { name, namespace, uid, resourceVersion, generation, creationTimestamp, deletionTimestamp, deletionGracePeriodSeconds } =
+    old.metadata
+  if (draft.metadata.resourceVersion && draft.metadata.resourceVersion !== resourceVersion) {
+    const words = 'the object has been modified; please apply your changes to the latest version and try again'
+    const message = `Operation cannot be fulfilled on ${type.shelf} "${name}": ${words}`
+    throw fromStore(type, name, { code: 409, reason: 'Conflict', message })
+  }
+  const servers = { name, namespace, uid, resourceVersion, generation, creationTimestamp, deletionTimestamp, deletionGracePeriodSeconds }
+  return frozen({ ...draft, metadata: { ...draft.metadata, ...servers } })
+}
+
 const replace = (world: World, write: Write, current: KubeObject, body: unknown, owned?: readonly Leaf[]): KubeObject => {
   const { type } = write
   const old = served(type, current)
@@ -153,7 +166,7 @@ const replace = (world: World, write: Write, current: KubeObject, body: unknown,
       : withManagers(world, write, old, next, owned)
   admit(type, { ...asked(write), operation: 'UPDATE', name: write.name, object: next, old }, world.admission)
   const draft = stored(type, managed) as Draft
-  if (write.dryRun) return served(type, frozen({ ...draft, metadata: { ...old.metadata, ...draft.metadata } }) as KubeObject)
+  if (write.dryRun) return served(type, tried(type, draft, old))
   checkStorage(world)
   const result = world.store.update(type.shelf, draft)
   if (!result.ok) throw fromStore(type, write.name, result.fault)
@@ -227,6 +240,12 @@ const applyObject = (world: World, write: Write, patch: unknown): { object: Kube
   if (!write.namedManager) {
     const options = { group: 'meta.k8s.io', plural: 'patchoptions', kind: 'PatchOptions' }
     throw invalid(options, '', [{ ...required('fieldManager'), message: 'Required value: is required for apply patch' }])
+  }
+  const named = [textAt(patch, 'apiVersion'), textAt(patch, 'kind')]
+  if (named[1] === '') throw badRequest(`error decoding patch: Object 'Kind' is missing in '${JSON.stringify(patch)}'`)
+  if (named[0] !== apiVersionOf(type)) {
+    const words = `Specified patch version: ${named[0]}, expected: ${apiVersionOf(type)}`
+    throw badRequest(`Incorrect version specified in apply patch. ${words}`)
   }
   const config = decoded(type, isFields(patch) ? patch : {}, write)
   const manager = {
