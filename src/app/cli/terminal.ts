@@ -1,4 +1,5 @@
 import colors from 'picocolors'
+import { ask } from './ask.ts'
 
 export type Colors = ReturnType<typeof colors.createColors>
 
@@ -45,16 +46,7 @@ export const processTerminal = (): Terminal => {
     width: () => stdout.columns || 120,
     height: () => stdout.rows || 40,
     colors: colors.createColors(hasColors(isLive, process.env)),
-    ask: async question => {
-      // Slow to load, and seldom needed.
-      const { createInterface } = await import('node:readline/promises')
-      const prompt = createInterface({ input: process.stdin, output: stderr })
-      try {
-        return await prompt.question(question)
-      } finally {
-        prompt.close()
-      }
-    },
+    ask: question => ask(question, process.stdin, stderr),
     onInterrupt: run => {
       process.on('SIGINT', run)
       return () => void process.removeListener('SIGINT', run)
