@@ -28,7 +28,13 @@ export type Api = {
     object: object,
     options?: { readonly dryRun?: boolean },
   ) => Promise<ApiResult<KubeObject>>
-  readonly delete: (type: Resource, namespace: string | undefined, name: string) => Promise<ApiResult<void>>
+  /** `uid`: only that very object, no namesake that came in its place. */
+  readonly delete: (
+    type: Resource,
+    namespace: string | undefined,
+    name: string,
+    options?: { readonly uid?: string },
+  ) => Promise<ApiResult<void>>
   /** Server-side apply. */
   readonly apply: (
     type: Resource,

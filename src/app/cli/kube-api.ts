@@ -56,8 +56,8 @@ export const connect = async (choice: ConnectionChoice, userAgent: string): Prom
       read(await client.patch(type, { namespace, name }, object as RawObject, { ...options, type: 'apply', force: true })),
     replace: async (type, namespace, name, object, options) =>
       read(await client.replace(type, { namespace, name }, object as RawObject, options)),
-    delete: async (type, namespace, name) => {
-      const result = await client.delete(type, { namespace, name })
+    delete: async (type, namespace, name, { uid } = {}) => {
+      const result = await client.delete(type, { namespace, name }, uid === undefined ? {} : { preconditions: { uid } })
       return result.ok ? { ok: true, value: undefined } : result
     },
     watch: (type, namespace, name, notify) => {

@@ -193,7 +193,7 @@ describe('steering', () => {
   ])('where %s, says so: pause, cancel, delete', async (_, status, words) => {
     for (const [verb, write] of [
       ['pause', 'patch talosoperations a {"spec":{"paused":true}}'],
-      ['cancel', 'patch talosoperations a {"spec":{"cancelled":true}}'],
+      ['cancel', 'patch talosoperations a {"metadata":{"uid":"uid-1"},"spec":{"cancelled":true}}'],
       ['delete', 'delete talosoperations a'],
     ] as const) {
       operation('a', { status: { phase: 'Running', ...status } })
@@ -263,7 +263,23 @@ describe('steering', () => {
     expect([await world.run('operation', 'cancel', 'a'), await world.run('operation', 'delete', 'a')]).toEqual([2, 2])
     expect(world.writes).toEqual([])
     expect([await world.run('operation', 'cancel', 'a', '--yes'), await world.run('operation', 'delete', 'a', '-y')]).toEqual([0, 0])
-    expect(world.writes).toEqual(['patch talosoperations a {"spec":{"cancelled":true}}', 'delete talosoperations a'])
+    expect(world.writes).toEqual([
+      'patch talosoperations a {"metadata":{"uid":"uid-1"},"spec":{"cancelled":true}}',
+      'delete talosoperations a',
+    ])
+  })
+
+  it.each(['cancel', 'delete'])('does not %s a namesake that came while the question was open', async verb => {
+    operation('a', { status: { phase: 'Running' } })
+    world.canAsk = true
+    world.answers = ['y']
+    world.meanwhile = () => {
+      world.remove('talosoperations', 'a')
+      operation('a', { status: { phase: 'Running' } })
+    }
+    expect(await world.run('operation', verb, 'a')).toBe(1)
+    expect(world.err).toContainEqual(expect.stringContaining('Somebody else changed it'))
+    expect(world.writes).toEqual([])
   })
 
   it('ends well when a cancelled operation is Cancelled', async () => {

@@ -67,6 +67,8 @@ export type Bench = {
   /** How far the API server's clock is ahead. */
   clockAhead: number
   answers: string[]
+  /** Happens while a question is open. */
+  meanwhile: () => void
   canAsk: boolean
   isLive: boolean
   user: string | undefined
@@ -175,6 +177,7 @@ export const bench = (kinds: readonly KindBlock[] = [testKind]): Bench => {
     patch: wrap('patch', (type, namespace: string | undefined, name: string, change: object): ApiResult<KubeObject> => {
       const found = find(type, namespace, name)
       if (!found.ok) return found
+      if (isAnother(found.value, (change as Partial<KubeObject>).metadata?.uid)) return apiFault('conflict', 'Precondition failed: UID')
       self.writes.push(`patch ${type.plural} ${name} ${JSON.stringify(change)}`)
       return { ok: true, value: store(type.plural, namespace, merged(found.value, change) as KubeObject) }
     }),
@@ -191,8 +194,11 @@ export const bench = (kinds: readonly KindBlock[] = [testKind]): Bench => {
         return { ok: true, value: store(type.plural, namespace, object as KubeObject) }
       },
     ),
-    delete: wrap('delete', (type, namespace: string | undefined, name: string): ApiResult<void> => {
-      if (!objects.delete(key(type.plural, namespace, name))) return absent(type, name)
+    delete: wrap('delete', (type, namespace: string | undefined, name: string, options?: { readonly uid?: string }): ApiResult<void> => {
+      const found = find(type, namespace, name)
+      if (!found.ok) return found
+      if (isAnother(found.value, options?.uid)) return apiFault('conflict', 'Precondition failed: UID')
+      objects.delete(key(type.plural, namespace, name))
       self.writes.push(`delete ${type.plural} ${name}`)
       tell(type.plural, namespace ?? '', name)
       return { ok: true, value: undefined }
@@ -227,6 +233,7 @@ export const bench = (kinds: readonly KindBlock[] = [testKind]): Bench => {
     kubernetes: 'v1.36.2',
     clockAhead: 0,
     answers: [],
+    meanwhile: () => {},
     canAsk: false,
     isLive: false,
     user: 'alice@example.org',
@@ -242,6 +249,7 @@ export const bench = (kinds: readonly KindBlock[] = [testKind]): Bench => {
         colors: picocolors.createColors(false),
         ask: question => {
           self.err.push(question)
+          self.meanwhile()
           return Promise.resolve(self.answers.shift() ?? '')
         },
         onInterrupt: run => {
@@ -307,6 +315,9 @@ export const bench = (kinds: readonly KindBlock[] = [testKind]): Bench => {
   }
   return self
 }
+
+/** As the API server takes a uid that is given: for a precondition. */
+const isAnother = ({ metadata }: KubeObject, uid: string | undefined): boolean => uid !== undefined && uid !== metadata.uid
 
 const definitions: readonly ResourceDefinition[] = [talosOperation([testKind]), talosCluster, talosMachine]
 

@@ -184,6 +184,20 @@ describe('watching', () => {
     expect(world.out).toEqual([])
   })
 
+  it.each([
+    ['watch', 'a'],
+    ['resume', 'a', '--wait'],
+    ['cancel', 'a', '--wait', '--yes'],
+  ])('ends where a namesake has come between two sights: %s', async (...words) => {
+    operation('a', { status: running, spec: { paused: true } })
+    const run = world.run('operation', ...words)
+    await until(() => world.out.length > 1)
+    const metadata = { name: 'a', uid: 'another' }
+    world.put('talosoperations', { metadata, spec: { clusterRef: { name: 'home' } }, status: { phase: 'Completed' } })
+    expect(await run).toBe(4)
+    expect(world.err.at(-1)).toBe('Operation a was deleted.')
+  })
+
   it('waits after an upgrade was started', async () => {
     cluster('home')
     const run = world.run('upgrade', 'talos', 'v1.13.9', '--yes', '--wait')

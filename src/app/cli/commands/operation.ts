@@ -18,7 +18,7 @@ import { nextCommand } from '../typed.ts'
 import { confirm, must, mustGet, operationOf } from '../session.ts'
 import { Stop } from '../stop.ts'
 import { timeoutOf, timeoutOfWait } from '../timeout.ts'
-import { exitOf, watchOperation } from '../watch-operation.ts'
+import { watchOperation } from '../watch-operation.ts'
 import type { Shell } from './command.ts'
 import { group, withExamples, works } from './command.ts'
 
@@ -58,8 +58,8 @@ export const operationCommand = (shell: Shell): Command => {
     shell,
     async (session, [name = ''], { timeout, output }) => {
       const timeoutMs = timeoutOf(timeout)
-      await mustGet(session, OPERATION, name)
-      return watchOperation(session, name, { ...(timeoutMs === undefined ? {} : { timeoutMs }), stream: output === 'json' })
+      const { metadata } = await mustGet(session, OPERATION, name)
+      return watchOperation(session, name, { ...watching(metadata, timeoutMs), stream: output === 'json' })
     },
     OPERATION,
   )
@@ -152,7 +152,7 @@ const resumeOperation = async (session: Session, name: string, options: WaitOpti
     terminal.err(`Watch it with: ${nextCommand(session, `operation watch ${name} -n ${namespace}`)}`)
     return 'ok'
   }
-  return watchOperation(session, name, { ...(timeoutMs === undefined ? {} : { timeoutMs }) })
+  return watchOperation(session, name, watching(operation.metadata, timeoutMs))
 }
 
 const cancelOperation = async (session: Session, name: string, options: WaitOptions & { yes?: boolean }): Promise<Answer> => {
@@ -173,7 +173,8 @@ const cancelOperation = async (session: Session, name: string, options: WaitOpti
       `Stop operation ${name} on cluster ${spec.clusterRef.name} for good? Machines that are done stay as they are.`,
       options.yes,
     )
-    await change(session, name, 'cancel', { spec: { cancelled: true } })
+    // A namesake that came while the question was open is not what was asked about.
+    await change(session, name, 'cancel', { ...(metadata.uid ? { metadata: { uid: metadata.uid } } : {}), spec: { cancelled: true } })
     terminal.out(`${qualifiedName(OPERATION, name)} cancelled`)
     for (const line of beforeItStops(status)) terminal.err(line)
   }
@@ -182,11 +183,19 @@ const cancelOperation = async (session: Session, name: string, options: WaitOpti
     return 'ok'
   }
   // What was asked for here is that it ends as Cancelled.
-  const exit = await watchOperation(session, name, { ...(timeoutMs === undefined ? {} : { timeoutMs }) })
+  const exit = await watchOperation(session, name, watching(metadata, timeoutMs))
   if (exit !== 'stopped') return exit
   const after = await session.api.get(OPERATION, namespace, name)
-  return after.ok && exitOf(operationOf(after.value)) === 'stopped' && operationOf(after.value).status.phase === 'Cancelled' ? 'ok' : exit
+  return after.ok && isSame(after.value, metadata) && operationOf(after.value).status.phase === 'Cancelled' ? 'ok' : exit
 }
+
+/** How the operation is watched that was read or changed, which a namesake created later is not. */
+const watching = ({ uid }: KubeObject['metadata'], timeoutMs: number | undefined) => ({
+  ...(timeoutMs === undefined ? {} : { timeoutMs }),
+  ...(uid ? { uid } : {}),
+})
+
+const isSame = ({ metadata }: KubeObject, { uid }: KubeObject['metadata']): boolean => !uid || metadata.uid === uid
 
 /** It stands still as it is; what a pause changes is who may have its lock. */
 const whyPauseAFailure = ({ failure, lock }: Summary): readonly string[] => [
@@ -219,7 +228,7 @@ const deleteOperation = async (session: Session, name: string, yes: boolean | un
       : `Operation ${name} on cluster ${spec.clusterRef.name} is not finished: stop it at the next safe point and delete it?`,
     yes,
   )
-  const result = await session.api.delete(OPERATION, session.namespace, name)
+  const result = await session.api.delete(OPERATION, session.namespace, name, metadata.uid ? { uid: metadata.uid } : {})
   if (!result.ok && result.fault.kind !== 'notFound') must(session, result, `delete operation ${name}`)
   terminal.out(`${qualifiedName(OPERATION, name)} deleted`)
   if (!isOver) for (const line of beforeItStops(status)) terminal.err(line)
