@@ -437,6 +437,9 @@ describe('version', () => {
     world.faults.set('*', { kind: 'unreachable', message: 'connection refused' })
     expect(await world.run('version')).toBe(0)
     expect([world.out, world.err]).toEqual([['Client      0.1.0'], ['No server: connection refused']])
+    world.out.length = world.err.length = 0
+    expect(await world.run('version', '-o', 'json')).toBe(0)
+    expect([JSON.parse(world.out.join('\n')), world.err]).toEqual([{ client: '0.1.0' }, ['No server: connection refused']])
   })
 })
 

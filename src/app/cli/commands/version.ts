@@ -30,12 +30,12 @@ export const versionCommand = ({ outside, leave }: Shell): Command => {
 const show = async (outside: Outside, options: GlobalOptions & { client?: boolean; output: Output }): Promise<void> => {
   const { terminal } = outside
   const { versions, trouble } = options.client ? { versions: { client: outside.version }, trouble: '' } : await found(outside, options)
+  if (trouble) terminal.err(trouble)
   if (options.output === 'json' || options.output === 'yaml') return printValue(outside, options.output, versions)
   terminal.out(`Client      ${versions.client}`)
   if (versions.server) terminal.out(`Kubernetes  ${versions.server}`)
   if (versions.crds) terminal.out(`CRDs        ${versions.crds}`)
   if (versions.controller) terminal.out(`Controller  ${versions.controller}`)
-  if (trouble) terminal.err(trouble)
 }
 
 // The client's own version is always an answer; what cannot be reached is said, and is no failure.
