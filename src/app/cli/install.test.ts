@@ -1,6 +1,6 @@
 import { beforeEach, describe, expect, it } from 'vitest'
 import { parseAllDocuments } from 'yaml'
-import { type Bench, bench } from './test-bench.ts'
+import { type Bench, bench, putOperation, until } from './test-bench.ts'
 
 let world: Bench
 beforeEach(() => {
@@ -42,5 +42,60 @@ describe('the arguments of install', () => {
     expect(await world.run('install', '--image', image, '-o', 'yaml')).toBe(0)
     const objects = parseAllDocuments(world.out.join('\n')).map(document => document.toJS() as unknown)
     expect(JSON.stringify(objects)).toContain(JSON.stringify(image))
+  })
+})
+
+describe('install over what runs already', () => {
+  it('waits for the controller as it is now: the one from before stays available where the new one does not come up', async () => {
+    let exit: number | undefined
+    const run = world.run('install', ...IMAGE).then(code => (exit = code))
+    await until(() => world.writes.some(write => write.startsWith('apply deployments')))
+    const reports = (updatedReplicas: number) =>
+      world.change('deployments', 'ichor-controller', o => {
+        const { generation: observedGeneration } = o.metadata
+        o.status = { observedGeneration, replicas: 2, updatedReplicas, conditions: [{ type: 'Available', status: 'True' }] }
+      })
+    await until(() => world.out.some(line => line.includes('deployment')))
+    reports(1)
+    world.pass(299_000)
+    await new Promise(resolve => setImmediate(resolve))
+    expect(exit).toBeUndefined()
+    reports(2)
+    expect(await run).toBe(0)
+  })
+})
+
+describe('uninstall', () => {
+  const crd = { metadata: { name: 'talosoperations.ichor.maesh.dev', namespace: '' } }
+  const installed = async () => {
+    await world.run('install', ...IMAGE, '--no-wait')
+    world.writes.length = 0
+  }
+
+  it.each(['forbidden', 'busy', 'unreachable'] as const)('removes nothing where operations at work cannot be seen: %s', async kind => {
+    await installed()
+    putOperation(world, 'a', { status: { phase: 'Running' } })
+    world.faults.set('list talosoperations', { kind, message: 'no answer' })
+    expect([await world.run('uninstall', '--yes'), world.writes]).toEqual([1, []])
+    world.faults.clear()
+    expect([await world.run('uninstall', '--yes'), world.writes]).toEqual([3, []])
+    world.faults.set('list talosoperations', { kind: 'unsupported', message: 'no such type' })
+    expect(await world.run('uninstall', '--yes')).toBe(0)
+    expect(world.writes).toContain('delete deployments ichor-controller')
+  })
+
+  it('removes what is there from an API server that knows no admission policies', async () => {
+    await world.run('install', ...IMAGE, '--without-policies', '--no-wait')
+    for (const type of ['validatingadmissionpolicies', 'validatingadmissionpolicybindings'])
+      world.faults.set(`* ${type}`, { kind: 'unsupported', message: 'the server does not know this path or type' })
+    expect([await world.run('uninstall', '--yes'), world.err.filter(line => line.startsWith('error'))]).toEqual([0, []])
+    expect(world.writes).toContain('delete deployments ichor-controller')
+  })
+
+  it('removes nothing where the types that it was asked to remove cannot be seen', async () => {
+    await installed()
+    world.crds = [crd]
+    world.faults.set('get customresourcedefinitions', { kind: 'forbidden', message: 'no' })
+    expect([await world.run('uninstall', '--crds', '--confirm', 'ichor-system'), world.writes]).toEqual([1, []])
   })
 })

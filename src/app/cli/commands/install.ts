@@ -128,6 +128,8 @@ const established = (session: Session, name: string): Promise<void> =>
     conditions => conditions.some(({ type, status }) => type === 'Established' && status === 'True'),
   )
 
+type DeploymentStatus = { readonly observedGeneration?: number; readonly replicas?: number; readonly updatedReplicas?: number }
+
 const available = (session: Session, timeoutMs: number): Promise<void> =>
   until(
     session,
@@ -138,7 +140,13 @@ const available = (session: Session, timeoutMs: number): Promise<void> =>
       timeoutMs,
       tried: `Ichor is installed, but no controller became available (kubectl -n ${session.namespace} describe pods -l app.kubernetes.io/name=ichor tells why)`,
     },
-    (conditions, { metadata, status }) =>
-      (status as { observedGeneration?: number } | undefined)?.observedGeneration === metadata.generation &&
-      conditions.some(({ type, status: is }) => type === 'Available' && is === 'True'),
+    (conditions, { metadata, status }) => {
+      const { observedGeneration, replicas = 0, updatedReplicas = 0 } = (status ?? {}) as DeploymentStatus
+      // What was there before stays available for as long as what is new does not come up.
+      return (
+        observedGeneration === metadata.generation &&
+        replicas <= updatedReplicas &&
+        conditions.some(({ type, status: is }) => type === 'Available' && is === 'True')
+      )
+    },
   )

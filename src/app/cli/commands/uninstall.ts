@@ -1,4 +1,5 @@
 import type { Command } from 'commander'
+import type { ApiResult } from '../../../adapters/kube/classify.ts'
 import type { Resource } from '../../../adapters/kube/resource.ts'
 import { INSTANCE, MANAGED_BY, typeOf } from '../../../install/installation.ts'
 import { ok, type Result } from '../../../ports/fault.ts'
@@ -55,6 +56,10 @@ const remove = async (session: Session, options: Options): Promise<void> => {
   tellLeft(session, left)
 }
 
+/** Neither an object nor a type of that name is there. */
+const isUnknown = (answer: ApiResult<unknown>): boolean =>
+  !answer.ok && (answer.fault.kind === 'notFound' || answer.fault.kind === 'unsupported')
+
 /** What `ichor cluster add` wrote, a Secret for each credential. With the types go the clusters of all namespaces. */
 const secretsLeft = async ({ api, namespace }: Session, everywhere: boolean): Promise<Result<readonly KubeObject[]>> => {
   const listed = await api.list(SECRET, everywhere ? undefined : namespace)
@@ -89,29 +94,37 @@ const installedHere = async (session: Session): Promise<readonly Found[]> => {
     const key = nameOf(type, candidate)
     if (seen.has(key)) continue
     const now = await api.get(type, candidate.metadata.namespace, candidate.metadata.name)
-    if (!now.ok && now.fault.kind !== 'notFound') must(session, now, `look whether ${key} exists`)
-    if (now.ok && isOf(now.value)) seen.set(key, { type, object: now.value })
+    // An API server before Kubernetes 1.30 knows no admission policies.
+    if (isUnknown(now)) continue
+    const object = must(session, now, `look whether ${key} exists`)
+    if (isOf(object)) seen.set(key, { type, object })
   }
   const lists = await Promise.all(
     [CLUSTER, TALOS_ACCOUNT].map(async type => {
       const listed = await api.list(type, namespace)
-      return listed.ok ? listed.value.filter(isOf).map(object => ({ type, object })) : []
+      // Types that are not served have no objects.
+      if (isUnknown(listed)) return []
+      const word = type === CLUSTER ? 'clusters' : "Talos' ServiceAccounts"
+      return must(session, listed, `list ${word}`)
+        .filter(isOf)
+        .map(object => ({ type, object }))
     }),
   )
   return [...seen.values(), ...lists.flat()]
 }
 
-const ourCrds = async ({ api, outside }: Session): Promise<readonly Found[]> => {
-  const all = await Promise.all((await outside.crds()).map(crd => api.get(CRD, undefined, crd.metadata.name)))
-  return all.flatMap(found => (found.ok ? [{ type: CRD, object: found.value }] : []))
+const ourCrds = async (session: Session): Promise<readonly Found[]> => {
+  const all = await Promise.all((await session.outside.crds()).map(crd => session.api.get(CRD, undefined, crd.metadata.name)))
+  return all.flatMap(found => (isUnknown(found) ? [] : [{ type: CRD, object: must(session, found, 'look for the resource types') }]))
 }
 
 /** A machine that is half done would stay so, cordoned perhaps, with nobody to bring it to its end. */
 const mustBeAtRest = async (session: Session, everywhere: boolean): Promise<void> => {
   const { api, namespace } = session
   const listed = await api.list(OPERATION)
-  if (!listed.ok) return
-  const open = listed.value.filter(({ metadata, status }) => {
+  // Without the type there is none. Whoever may not see them, or is not answered, does not know that.
+  if (isUnknown(listed)) return
+  const open = must(session, listed, 'look whether operations are at work').filter(({ metadata, status }) => {
     const isRunning = (status as { phase?: string } | undefined)?.phase === 'Running'
     return isRunning || (everywhere && (metadata.finalizers ?? []).length > 0)
   })
