@@ -49,10 +49,17 @@ export const closedWhenBack: Checker = {
   rule: 'I5',
   post: (scene, object) => {
     const lastWell = wellAt(scene)
+    /** Seen well when all that was left was its cordon: what takes every control plane down after that is none of its own. */
+    const proven = new Set<string>()
     scene.onOperation(({ before, after }) => {
       if (!after || !reboots(after)) return
       for (const target of after.status.machines ?? []) {
         const was = before?.status.machines?.find(t => t.name === target.name)
+        const key = `${after.metadata.uid} ${target.name}`
+        if (target.step === 'uncordon' && was?.step !== 'uncordon') {
+          const back = scene.machineOf(target)
+          if (back && scene.now() - lastWell(back) <= LOOK_MS) proven.add(key)
+        } else if (target.step !== 'uncordon' && target.phase === 'Running') proven.delete(key)
         if (target.phase !== 'Completed' || was?.phase === 'Completed') continue
         const machine = scene.machineOf(target)
         if (!machine) continue
@@ -62,7 +69,8 @@ export const closedWhenBack: Checker = {
         const age = scene.now() - well
         if (well < machine.bootedAt && scene.stage.touchedAt(machine) < scene.now() - LOOK_MS)
           object(`${machine.name} is closed as done, and was not well yet in this boot`)
-        else if (age > LOOK_MS) object(`${machine.name} is closed as done, and was well ${age} ms ago`)
+        else if (age > LOOK_MS && !(was?.step === 'uncordon' && proven.has(key)))
+          object(`${machine.name} is closed as done, and was well ${age} ms ago`)
       }
     })
   },

@@ -50,7 +50,9 @@ const SAYS: Readonly<Record<string, Edit>> = {
   'is full of data': status(() => ({ dbSize: 2 ** 34, dbSizeInUse: 2 ** 34 })),
   [NO_PROTOCOL]: status(() => ({ protocolVersion: 'unknown' })),
   // More than one minor from any other, whichever of them is not asked.
-  'speaks an old protocol': status((_, index) => ({ protocolVersion: `3.${(2 * index) % 6}.0` })),
+  'speaks a far protocol': status(({ protocolVersion }, index) => ({
+    protocolVersion: `3.${Number(protocolVersion.split('.')[1] ?? 0) + 2 * (index + 1)}.0`,
+  })),
   'is starting': view => ({ ...view, service: { state: 'Preparing', healthy: false } }),
   'is not well': view => ({ ...view, service: { ...view.service, healthy: false } }),
   'is stopping': view => ({ ...view, service: { state: 'Finished', healthy: true } }),
