@@ -26,6 +26,7 @@ export const followLog = async (session: Session, name: string): Promise<Exit> =
     let seen: TalosOperation | undefined
     let isNew = false
     let isLooking = false
+    let isLost = false
     let end: Exit | undefined
     const stops: (() => void)[] = []
     const leave = (exit: Exit, words: readonly string[] = []): void => {
@@ -50,7 +51,13 @@ export const followLog = async (session: Session, name: string): Promise<Exit> =
       ),
       terminal.every(LOOK_MS, lookSoon),
       api.watch(OPERATION, namespace, name, sight => {
-        if (sight.is === 'unseen') return
+        if (sight.is === 'unseen') {
+          if (!isLost) terminal.err(`No sight of it, connecting again: ${sight.why}`)
+          isLost = true
+          return
+        }
+        if (isLost) terminal.err('Connected again.')
+        isLost = false
         if (sight.is === 'gone' || sight.object.metadata.uid !== uid) return leave('stopped', [`Operation ${name} was deleted.`])
         seen = operationOf(sight.object)
         isNew = true

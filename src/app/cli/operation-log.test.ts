@@ -144,6 +144,19 @@ describe('ichor operation logs', () => {
     expect(world.out.slice(3).map(line => line.slice(22))).toEqual(['cp-1: step reboot', 'All done.'])
   })
 
+  it('with -f says when it is out of sight, once, and when it is seen again', async () => {
+    const world = bench()
+    putOperation(world, NAME, { status: { phase: 'Running' } })
+    const done = world.run('operation', 'logs', NAME, '-f')
+    await new Promise(resolve => setImmediate(resolve))
+    world.lose('connection refused; again in 1 s')
+    world.lose('connection refused; again in 2 s')
+    expect(world.err).toEqual(['No sight of it, connecting again: connection refused; again in 1 s'])
+    world.change('talosoperations', NAME, object => (object.status = { phase: 'Completed' }))
+    expect(await done).toBe(0)
+    expect(world.err.slice(1)).toEqual(['Connected again.'])
+  })
+
   it('with -f leaves on Ctrl-C and says that the operation goes on', async () => {
     const world = bench()
     putOperation(world, NAME, { status: { phase: 'Running' } })
