@@ -111,6 +111,12 @@ describe('the scripts', () => {
     expect(said).toEqual(['w:__complete', 'w:--', 'w:operation', 'w:get', 'w:-o', 'w:json', 'w:up'])
   })
 
+  it('bash hands over an empty word right behind the =', () => {
+    const line = `. ${folder}/ichor.bash; COMP_WORDS=(ichor operation list --output =); COMP_CWORD=4; _ichor; printf '%s\\n' "\${COMPREPLY[@]}"`
+    const said = execFileSync('bash', ['--norc', '-c', line], { env: env() }).toString().trim().split('\n')
+    expect(said).toEqual(['w:__complete', 'w:--', 'w:operation', 'w:list', 'w:--output', 'w:'])
+  })
+
   it.skipIf(!has('zsh'))('zsh takes it without complaint', () => {
     execFileSync('zsh', ['-n', join(folder, 'ichor.zsh')])
   })

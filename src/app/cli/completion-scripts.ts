@@ -6,6 +6,8 @@ _ichor() {
   local -a words=()
   # bash makes words of their own of the = in --output=json.
   for word in "\${COMP_WORDS[@]:1:COMP_CWORD}"; do [ "$word" = = ] || words+=("$word"); done
+  # Behind it, the value is still empty.
+  [ "\${COMP_WORDS[COMP_CWORD]}" != = ] || words+=("")
   COMPREPLY=($("\${COMP_WORDS[0]}" __complete -- "\${words[@]}" 2>/dev/null | cut -f1))
 }
 complete -o default -F _ichor ichor
