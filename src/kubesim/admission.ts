@@ -1,3 +1,4 @@
+import { builtInFaults, unreadable } from './built-in-faults.ts'
 import { isFields } from './fields.ts'
 import type { Fields } from './fields.ts'
 import { fieldsAt, textAt } from './fields.ts'
@@ -84,6 +85,8 @@ export const decoded = (type: ResourceType, body: unknown, place: { namespace: s
         : `${kind} in version "${group === '' ? version : apiVersion}" cannot be handled as a ${type.kind}: converting (${from}) to (${to}): unknown conversion`,
     )
   }
+  const garbled = unreadable(type, body)
+  if (garbled !== undefined) throw badRequest(`${kind} in version "${type.version}" cannot be handled as a ${kind}: ${garbled}`)
   const metadata = fieldsAt(body, 'metadata')
   const namespace = textAt(metadata, 'namespace')
   if (type.namespaced && namespace !== '' && namespace !== place.namespace) {
@@ -123,7 +126,7 @@ export const withDefaultsOf = ({ custom }: ResourceType, object: Fields): Fields
 
 /** Throws what speaks against an object: its name, its schema, its rules. */
 export const checkObject = (type: ResourceType, object: Fields, old: Fields | undefined, admission: Admission): void => {
-  const faults = [...(old ? [] : nameFaults(object)), ...labelFaults(object)]
+  const faults = [...(old ? [] : nameFaults(object)), ...labelFaults(object), ...builtInFaults(type, object)]
   if (type.custom) {
     const broken = schemaFaults(type.custom.schema, object)
     faults.push(...broken)

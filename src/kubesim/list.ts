@@ -96,6 +96,7 @@ export const listObjects = (
   const begun = token === '' ? undefined : pages.take(token)
   if (token !== '' && !begun) throw expired(GONE)
   const asked = query.get('resourceVersion') ?? ''
+  if (token !== '' && asked !== '' && asked !== '0') throw badRequest('specifying resource version is not allowed when using continue')
   checkVersion(store, asked)
   const whole = begun ?? { ...store.list(type.shelf, place.namespace || undefined), start: 0 }
   if (!begun && query.get('resourceVersionMatch') === 'Exact' && asked !== whole.resourceVersion) {

@@ -82,7 +82,7 @@ export const invalid = (type: Named, name: string, faults: readonly FieldFault[]
   return new Refusal(422, 'Invalid', `${suffixed(type.kind, type)} "${name}" is invalid: ${said}`, {
     ...(name === '' ? {} : { name }),
     ...groupOf(type),
-    kind: type.kind,
+    ...(type.kind === '' ? {} : { kind: type.kind }),
     causes: faults.map(({ field, reason, message }) => ({ reason, message, field })),
   })
 }

@@ -2,7 +2,7 @@ import type { KubeObject, RemoveOptions, Store } from '../world/store.ts'
 import { admit } from './admission.ts'
 import { fieldsAt, listAt, numberAt, textAt, valueAt } from './fields.ts'
 import { objectSelector } from './select.ts'
-import { badRequest, fromStore, notFound, Refusal } from './refusal.ts'
+import { badRequest, fromStore, invalid, notFound, Refusal } from './refusal.ts'
 import type { ResourceType } from './resource-types.ts'
 import type { World, Write } from './write.ts'
 import { checkStorage, currentObject } from './write.ts'
@@ -23,7 +23,11 @@ export const deleteOptions = (body: unknown, query: URLSearchParams): RemoveOpti
 /** Whether the options in a body ask for a trial only: deletions and evictions say it there, not in the query. */
 export const isTrial = (options: unknown): boolean => {
   const asked = listAt(options, 'dryRun')
-  if (asked.some(value => value !== 'All')) throw badRequest('invalid dryRun: only All is known')
+  if (asked.some(value => value !== 'All')) {
+    const message = `Unsupported value: ${JSON.stringify(asked)}: supported values: "All"`
+    const type = { group: 'meta.k8s.io', plural: 'deleteoptions', kind: 'DeleteOptions' }
+    throw invalid(type, '', [{ field: 'dryRun', reason: 'FieldValueNotSupported', message }])
+  }
   return asked.length > 0
 }
 

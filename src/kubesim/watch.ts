@@ -1,7 +1,7 @@
 import type { ServerResponse } from 'node:http'
 import type { KubeObject, Store, StoreEvent } from '../world/store.ts'
 import { checkListOptions, checkVersion } from './list.ts'
-import { fromStore } from './refusal.ts'
+import { fromStore, Refusal } from './refusal.ts'
 import type { ResourceType } from './resource-types.ts'
 import { apiVersionOf } from './resource-types.ts'
 import type { Selects } from './select.ts'
@@ -44,6 +44,10 @@ export const serveWatch = (
   const initialEvents = query.get('sendInitialEvents') === 'true'
   const bookmarks = query.get('allowWatchBookmarks') === 'true'
   if (initialEvents) checkVersion(store, asked)
+  if (!/^\d*$/.test(asked)) {
+    const words = `resourceVersion: Invalid value: "${asked}": strconv.ParseUint: parsing "${asked}": invalid syntax`
+    throw new Refusal(500, undefined, words)
+  }
 
   const replays = initialEvents || asked === '' || asked === '0'
   let last = asked

@@ -4,6 +4,7 @@ import type { Draft, KubeObject, Store } from '../world/store.ts'
 import type { Admission, User } from './admission.ts'
 import { admit, checkObject, decoded, pruned, withDefaultsOf } from './admission.ts'
 import { applied } from './apply.ts'
+import { unreadable } from './built-in-faults.ts'
 import { CRD_SHELF } from './catalog.ts'
 import { establishedCrd } from './crd-status.ts'
 import type { Fields } from './fields.ts'
@@ -213,10 +214,18 @@ export const PATCH_TYPES = [
 
 const CUSTOM_PATCH_TYPES = PATCH_TYPES.filter(each => !each.includes('strategic'))
 
+const PATCH_OPTIONS = { group: 'meta.k8s.io', plural: 'patchoptions', kind: 'PatchOptions' }
+/** The server does not say of what type it was that it could not read. */
+const UNNAMED = { group: '', plural: '', kind: '' }
+
 /** PATCH, by its content type. Answers whether the object was created, which only apply does. */
 export const patchObject = (world: World, write: Write, contentType: string, patch: unknown): { object: KubeObject; created: boolean } => {
   const { type } = write
   if (contentType === 'application/apply-patch+yaml') return applyObject(world, write, patch)
+  if (write.force) {
+    const message = 'Forbidden: may not be specified for non-apply patch'
+    throw invalid(PATCH_OPTIONS, '', [{ field: 'force', reason: 'FieldValueForbidden', message }])
+  }
   const current = currentObject(world, write)
   const old = served(type, current)
   const changed = (): unknown => {
@@ -232,20 +241,20 @@ export const patchObject = (world: World, write: Write, contentType: string, pat
         throw type.custom ? unsupportedMediaType(CUSTOM_PATCH_TYPES) : unsupportedPatch()
     }
   }
-  return { object: replace(world, write, current, changed()), created: false }
+  const next = changed()
+  const garbled = unreadable(type, next)
+  if (garbled !== undefined) throw invalid(UNNAMED, '', [invalidValue('patch', JSON.stringify(next), garbled)])
+  return { object: replace(world, write, current, next), created: false }
 }
 
 const applyObject = (world: World, write: Write, patch: unknown): { object: KubeObject; created: boolean } => {
   const { type } = write
   if (!write.namedManager) {
-    const options = { group: 'meta.k8s.io', plural: 'patchoptions', kind: 'PatchOptions' }
-    throw invalid(options, '', [{ ...required('fieldManager'), message: 'Required value: is required for apply patch' }])
+    throw invalid(PATCH_OPTIONS, '', [{ ...required('fieldManager'), message: 'Required value: is required for apply patch' }])
   }
-  const named = [textAt(patch, 'apiVersion'), textAt(patch, 'kind')]
-  if (named[1] === '') throw badRequest(`error decoding patch: Object 'Kind' is missing in '${JSON.stringify(patch)}'`)
-  if (named[0] !== apiVersionOf(type)) {
-    const words = `Specified patch version: ${named[0]}, expected: ${apiVersionOf(type)}`
-    throw badRequest(`Incorrect version specified in apply patch. ${words}`)
+  const [apiVersion, kind] = [textAt(patch, 'apiVersion'), textAt(patch, 'kind')]
+  if (kind === '' || apiVersion !== apiVersionOf(type)) {
+    throw badRequest(`invalid object type: ${apiVersion.includes('/') ? '' : '/'}${apiVersion}, Kind=${kind}`)
   }
   const config = decoded(type, isFields(patch) ? patch : {}, write)
   const manager = {

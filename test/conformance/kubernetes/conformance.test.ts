@@ -13,13 +13,14 @@ import { operationCases } from './cases-operations.ts'
 import { patchCases } from './cases-patches.ts'
 import { readingCases } from './cases-reading.ts'
 import { servingCases } from './cases-serving.ts'
+import { refusalCases } from './cases-refusals.ts'
 import { ask, askUntil } from './client.ts'
 import { resources } from './resources.ts'
 import { play } from './scenario.ts'
 import type { Simulated } from './simulated.ts'
 import { startSimulated } from './simulated.ts'
 
-const cases = [...objectCases, ...operationCases, ...patchCases, ...readingCases, ...servingCases]
+const cases = [...objectCases, ...operationCases, ...patchCases, ...readingCases, ...servingCases, ...refusalCases]
 const recording = process.env.RECORD_GOLDEN === '1'
 const golden = (name: string): string => join(import.meta.dirname, 'golden', `${name.replaceAll(' ', '-')}.json`)
 const expected = (name: string): unknown => JSON.parse(readFileSync(golden(name), 'utf8'))
