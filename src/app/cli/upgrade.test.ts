@@ -189,6 +189,17 @@ describe('upgrade talos', () => {
     expect(world.writes).toEqual(['create talosoperations talos-1-13-9-2'])
   })
 
+  it('starts the same on two clusters of a namespace at once', async () => {
+    cluster('home')
+    cluster('lab')
+    operation('talos-1-13-9', { status: { phase: 'Running' } })
+    expect(await world.run('upgrade', 'talos', 'v1.13.9', '--cluster', 'lab', '--yes')).toBe(0)
+    expect(world.writes).toEqual(['create talosoperations talos-1-13-9-2'])
+    // Each of the two is still told of its own.
+    expect(await world.run('upgrade', 'talos', 'v1.13.9', '--cluster', 'lab', '--yes')).toBe(1)
+    expect(world.err).toContainEqual(expect.stringContaining('error: operation talos-1-13-9-2 is there already'))
+  })
+
   const plan = {
     cluster: 'home',
     kind: 'talos',

@@ -158,7 +158,7 @@ const start = async (
   const selector = options.machines === undefined ? undefined : await machineSelector(session, cluster, options.machines)
   const { asked, complete } = specOf(outside.kinds, kind, cluster, version, { ...options, ...items }, selector)
   if (options.name !== undefined && (await api.get(OPERATION, namespace, options.name)).ok) throw taken(session, options.name)
-  const name = options.name ?? (options.plan ? nameOf(what, version) : await freeName(session, nameOf(what, version)))
+  const name = options.name ?? (options.plan ? nameOf(what, version) : await freeName(session, cluster, nameOf(what, version)))
 
   const user = await whoAmI(session)
   const object = {
@@ -303,15 +303,15 @@ const nameOf = ({ kind, action, machine = '' }: What & { readonly machine?: stri
     .replaceAll(/[^a-z0-9]+/g, '-')
     .replaceAll(/^-|-$/g, '')
 
-// The same twice at once is a mistake; the same again after the first has ended is not.
-const freeName = async (session: Session, base: string): Promise<string> => {
+// The same twice at once is a mistake; the same again after the first has ended, or on another cluster, is not.
+const freeName = async (session: Session, cluster: string, base: string): Promise<string> => {
   const operations = must(session, await session.api.list(OPERATION, session.namespace), 'list operations')
   const taken = new Map(operations.map(o => [o.metadata.name, o]))
   for (let count = 1; ; count++) {
     const name = count === 1 ? base : `${base}-${count}`
     const other = taken.get(name)
     if (!other) return name
-    refuseIfOpen(session, other)
+    if (operationOf(other).spec.clusterRef.name === cluster) refuseIfOpen(session, other)
   }
 }
 
