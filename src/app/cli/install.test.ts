@@ -1,6 +1,6 @@
 import { beforeEach, describe, expect, it } from 'vitest'
 import { parseAllDocuments } from 'yaml'
-import { type Bench, bench, putOperation, until } from './test-bench.ts'
+import { type Bench, bench, failure, putOperation, until } from './test-bench.ts'
 
 let world: Bench
 beforeEach(() => {
@@ -82,6 +82,15 @@ describe('uninstall', () => {
     world.faults.set('list talosoperations', { kind: 'unsupported', message: 'no such type' })
     expect(await world.run('uninstall', '--yes')).toBe(0)
     expect(world.writes).toContain('delete deployments ichor-controller')
+  })
+
+  it('removes nothing while an operation that failed on one machine carries another to its end', async () => {
+    await installed()
+    const machine = (name: string, phase: string) => ({ name, role: 'worker', phase })
+    putOperation(world, 'a', { status: { ...failure, machines: [machine('wk-1', 'Failed'), machine('wk-2', 'Running')] } })
+    expect([await world.run('uninstall', '--yes'), world.writes]).toEqual([3, []])
+    world.change('talosoperations', 'a', o => (o.status.machines[1].phase = 'Completed'))
+    expect(await world.run('uninstall', '--yes')).toBe(0)
   })
 
   it('removes what is there from an API server that knows no admission policies', async () => {

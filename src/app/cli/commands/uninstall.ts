@@ -1,13 +1,15 @@
 import type { Command } from 'commander'
 import type { ApiResult } from '../../../adapters/kube/classify.ts'
 import type { Resource } from '../../../adapters/kube/resource.ts'
+import { isFinished } from '../../../api/phases.ts'
+import { openTargets } from '../../../core/ledger.ts'
 import { INSTANCE, MANAGED_BY, typeOf } from '../../../install/installation.ts'
 import { ok, type Result } from '../../../ports/fault.ts'
 import { FIELD_MANAGER, type KubeObject } from '../api.ts'
 import { nameOf } from '../install-writes.ts'
 import { CLUSTER, CRD, OPERATION, SECRET, TALOS_ACCOUNT } from '../resource-types.ts'
 import type { Session } from '../session.ts'
-import { confirm, confirmName, must } from '../session.ts'
+import { confirm, confirmName, must, operationOf } from '../session.ts'
 import { named, Stop } from '../stop.ts'
 import { nextCommand, typed } from '../typed.ts'
 import type { Shell } from './command.ts'
@@ -124,9 +126,11 @@ const mustBeAtRest = async (session: Session, everywhere: boolean): Promise<void
   const listed = await api.list(OPERATION)
   // Without the type there is none. Whoever may not see them, or is not answered, does not know that.
   if (isUnknown(listed)) return
-  const open = must(session, listed, 'look whether operations are at work').filter(({ metadata, status }) => {
-    const isRunning = (status as { phase?: string } | undefined)?.phase === 'Running'
-    return isRunning || (everywhere && (metadata.finalizers ?? []).length > 0)
+  const open = must(session, listed, 'look whether operations are at work').filter(object => {
+    const { metadata, status } = operationOf(object)
+    // One that failed on a machine still carries the others that are open to their end.
+    const isAtWork = status.phase === 'Running' || (!isFinished(status.phase) && openTargets(status).length > 0)
+    return isAtWork || (everywhere && metadata.finalizers.length > 0)
   })
   if (open.length > 0)
     throw new Stop(
