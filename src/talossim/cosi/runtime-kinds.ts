@@ -259,10 +259,11 @@ export const runtimeKinds: readonly ResourceKind[] = [
     owner: 'time.SyncController',
     columns: () => [['Synced', '{.synced}']],
     since: 0,
-    draw: (_, { platform }) => {
+    draw: (_, { platform, waitsForTime }) => {
       // Containers have the clock of their host.
       const syncDisabled = platform === 'container'
-      return [drawn('node', StatusSpecSchema, { synced: true, syncDisabled }, { synced: true, epoch: 0, syncDisabled })]
+      const synced = syncDisabled || !waitsForTime
+      return [drawn('node', StatusSpecSchema, { synced, syncDisabled }, { synced, epoch: 0, syncDisabled })]
     },
   },
   {
