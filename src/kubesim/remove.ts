@@ -178,6 +178,7 @@ export const evictPod = (world: World, write: Write, body: unknown, evict: Evict
   if (write.dryRun || isTrial(valueAt(body, 'deleteOptions'))) return evicted
   checkMarking(world, write.type, pod, options)
   if (evict) {
+    checkPreconditions(write.type, pod, options)
     const outcome = evict(write.namespace, write.name, options)
     if (outcome.evicted) return evicted
     if (outcome.code === 429) throw blocked(outcome.message)
@@ -185,6 +186,7 @@ export const evictPod = (world: World, write: Write, body: unknown, evict: Evict
   }
   const finished = ['Succeeded', 'Failed', 'Pending'].includes(textAt(pod, 'status', 'phase'))
   if (!finished && pod.metadata.deletionTimestamp === undefined) spendBudget(world.store, pod)
+  checkPreconditions(write.type, pod, options)
   const result = world.store.remove('pods', write.namespace, write.name, options)
   if (!result.ok) throw result.fault.code === 404 ? notFound(write.type, write.name) : fromStore(write.type, write.name, result.fault)
   return evicted

@@ -206,6 +206,10 @@ describe('evictions', () => {
         body: { apiVersion: 'policy/v1', kind: 'Eviction', metadata: { name } },
       })
     expect((await evict('free')).status).toBe(201)
+    // Which pod it is, is nothing that the world has to be asked.
+    const preconditions = { uid: '11111111-2222-4333-8444-555555555555' }
+    const other = { apiVersion: 'policy/v1', kind: 'Eviction', metadata: { name: 'free' }, deleteOptions: { preconditions } }
+    expect((await ask(server, { method: 'POST', path: `${pods}/free/eviction`, body: other })).body.reason).toBe('Conflict')
     const held = await evict('held')
     expect([held.status, held.body.details.causes]).toEqual([429, [{ reason: 'DisruptionBudget', message: 'The world holds it.' }]])
   })

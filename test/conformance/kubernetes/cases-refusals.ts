@@ -30,6 +30,24 @@ export const refusalCases: readonly Scenario[] = [
     },
   },
   {
+    name: 'eviction of another pod',
+    run: async api => {
+      await api.quiet(
+        post(core(api, 'pods'), { metadata: { name: 'p' }, spec: { nodeName: 'n', containers: [{ name: 'c', image: 'i' }] } }),
+      )
+      const evict = (preconditions: object) =>
+        post(`${core(api, 'pods', 'p')}/eviction`, {
+          apiVersion: 'policy/v1',
+          kind: 'Eviction',
+          metadata: { name: 'p', namespace: api.namespace },
+          deleteOptions: { preconditions },
+        })
+      await api.step('of another uid', evict({ uid: '11111111-2222-4333-8444-555555555555' }))
+      await api.step('of an old version', evict({ resourceVersion: '1' }))
+      await api.step('it stays', { path: core(api, 'pods', 'p') }, body => [body.metadata.deletionTimestamp !== undefined])
+    },
+  },
+  {
     name: 'what no type takes',
     run: async api => {
       const configMaps = core(api, 'configmaps')
