@@ -136,6 +136,11 @@ export const talosCluster: ResourceDefinition = {
       rule: "self.metadata.name != 'controller'",
       message: 'a TalosCluster cannot be called controller: its lock would be the Lease of the leader',
     },
+    // Its lock and its machines carry the name as a label.
+    {
+      rule: 'size(self.metadata.name) <= 63',
+      message: 'the name of a TalosCluster has at most 63 characters, because its machines carry it as a label',
+    },
   ],
   specRules: [],
   columns: [

@@ -287,6 +287,10 @@ describe('with the lock', () => {
     const completed = decided(operation(at({ machines, progress: { done: 1, skipped: 0, total: 1, summary: '1/1' } })), { names: ['wk-1'] })
     expect(status(completed)).toMatchObject({ phase: 'Completed', message: '1 machine done.' })
     expect(decided(operation(status(completed), guarded))).toEqual({ do: 'release' })
+    // A hand has taken the UID off the Lease, or it is a namesake's.
+    expect(decided(operation(status(completed), guarded), {}, { lock: { ...lease, annotations: {} } })).toEqual({ do: 'release' })
+    const namesake = { ...lease, annotations: { [ANNOTATION.holderUid]: 'uid-of-another' } }
+    expect(decided(operation(status(completed), guarded), {}, { lock: namesake })).toEqual({ do: 'drop-finalizer' })
     expect(decided(operation(status(completed), guarded), {}, { lock: undefined })).toEqual({ do: 'drop-finalizer' })
     expect(decided(operation(status(completed)), {}, { lock: undefined })).toEqual({ do: 'rest' })
   })

@@ -10,7 +10,7 @@ import { LONGEST_REST_MS, doneOf, hasFinalizer, holdsLock, isInTheMiddle, isUngu
 import { checksOf, isChecked, needsOfChecks } from './checks.ts'
 import type { Kind } from './kind.ts'
 import * as ledger from './ledger.ts'
-import { claim, isConfirmed, ownLease } from './lock-claim.ts'
+import { claim, isConfirmed, isLeftWith, ownLease } from './lock-claim.ts'
 import { begin, outsideWindow, rollingOut } from './rolling-out.ts'
 import { deedsAfter, untoldDeeds } from './repeated.ts'
 import { unsound, withoutFuture } from './sound.ts'
@@ -49,7 +49,7 @@ const mended = (kind: Kind, operation: TalosOperation, world: World): Decision |
 /** Completed or cancelled: what it held is given back, and it goes when its time has come. */
 const afterTheEnd = (kind: Kind, operation: TalosOperation, world: World): Decision | undefined => {
   if (!isFinished(operation.status.phase)) return undefined
-  if (holdsLock(operation, world)) {
+  if (isLeftWith(world.lock, operation)) {
     const deeds = deedsAfter(kind, operation, world)
     return deeds === undefined ? { do: 'release' } : { do: 'release', deeds }
   }

@@ -12,6 +12,11 @@ export const isHeldBy = (lease: Lease | undefined, { metadata }: TalosOperation)
   lease.holder === operationHolder(metadata.namespace, metadata.name) &&
   lease.annotations[ANNOTATION.holderUid] === metadata.uid
 
+/** The same of an operation that has ended, and holds nothing by right: where a hand has taken the UID off the Lease, its name is enough. */
+export const isLeftWith = (lease: Lease | undefined, { metadata }: TalosOperation): boolean =>
+  lease?.holder === operationHolder(metadata.namespace, metadata.name) &&
+  (lease.annotations[ANNOTATION.holderUid] ?? metadata.uid) === metadata.uid
+
 /** The Lease, where it names this very operation. */
 export const ownLease = (lease: Lease | undefined, operation: TalosOperation): Lease | undefined =>
   isHeldBy(lease, operation) ? lease : undefined

@@ -7,7 +7,7 @@ import { isChecked } from '../core/checks.ts'
 import { decide } from '../core/decide.ts'
 import type { Act, ActPorts, Kind, LongAct, Refusal, ShortAct } from '../core/kind.ts'
 import * as ledger from '../core/ledger.ts'
-import { heldOperation, isHeldBy } from '../core/lock-claim.ts'
+import { heldOperation, isHeldBy, isLeftWith } from '../core/lock-claim.ts'
 import { deedsAfter, untoldDeeds } from '../core/repeated.ts'
 import { stageOf } from '../core/stages.ts'
 import type { View, World } from '../core/world.ts'
@@ -102,7 +102,7 @@ const lookAndDecide = async (
 
 /** What the one did whose lock is taken over: it has ended, and did not get to give its lock back and to write that down itself. */
 const deedsOfLoser = ({ kinds }: Reconciler, world: World): string | undefined => {
-  const loser = world.others.find(o => isFinished(o.status.phase) && isHeldBy(world.lock, o))
+  const loser = world.others.find(o => isFinished(o.status.phase) && isLeftWith(world.lock, o))
   const kind = loser && kinds.find(({ name }) => name === loser.spec.kind)
   return kind && deedsAfter(kind, loser, world)
 }
@@ -410,7 +410,7 @@ const givenBack = async (engine: Reconciler, operation: TalosOperation, kind: Ki
   const cluster = { namespace: operation.metadata.namespace, name: operation.spec.clusterRef.name }
   const lock = await readLock(home, cluster.namespace, cluster.name)
   if (!lock.ok) return unread(engine, operation.metadata, lock.fault)
-  const isHeld = isHeldBy(lock.value, operation)
+  const isHeld = isLeftWith(lock.value, operation)
   if (!lock.value || (!isHeld && !operation.metadata.finalizers.includes(FINALIZER))) return undefined
   const machines = await home.machines(cluster)
   if (!machines.ok) return unread(engine, operation.metadata, machines.fault)

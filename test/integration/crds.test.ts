@@ -131,6 +131,13 @@ describe.skipIf('missing' in servers)(`CRDs on a real kube-apiserver${'missing' 
     expect(refusal(await create({ ...cluster, spec }, collection('talosclusters')))).toContain('cannot be called controller')
   })
 
+  it('refuses a name that is too long for a label', async () => {
+    const spec = { talosconfigSecretRef: { name: 'home' } }
+    const called = (name: string) =>
+      create({ apiVersion: `${GROUP}/${VERSION}`, kind: 'TalosCluster', metadata: { name }, spec }, collection('talosclusters'))
+    expect(refusal(await called('c'.repeat(64)))).toContain('at most 63 characters')
+  })
+
   it.each([
     ['no spec', undefined, 'spec: Required value'],
     ['no block', { talos: undefined }, 'spec.talos must be set exactly when spec.kind is talos; spec.kind is talos'],

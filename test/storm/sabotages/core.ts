@@ -52,9 +52,9 @@ export const core: readonly Sabotage[] = [
     name: 'keep-the-lock-for-ever',
     file: 'src/core/decide.ts',
     find: `  if (!isFinished(operation.status.phase)) return undefined
-  if (holdsLock(operation, world)) {`,
+  if (isLeftWith(world.lock, operation)) {`,
     replace: `  if (!isFinished(operation.status.phase)) return undefined
-  if (holdsLock(operation, world) && operation.spec.paused) {`,
+  if (isLeftWith(world.lock, operation) && operation.spec.paused) {`,
     caughtBy: 'lock-is-free-in-the-end',
   },
   {
