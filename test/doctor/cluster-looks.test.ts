@@ -250,13 +250,17 @@ const TROUBLES: readonly Trouble[] = [
     look: 'nodes',
     wrong: clinic => {
       for (const { name } of clinic.world.machines)
-        clinic.rewrite(RESOURCE.nodes, name, node => (node.status.nodeInfo.bootID = `another-${name}`))
+        clinic.rewrite(RESOURCE.nodes, name, node => {
+          node.status.nodeInfo.bootID = `another-${name}`
+          node.status.nodeInfo.systemUUID = `another-${name}`
+        })
     },
     finds: /^error: The Nodes of this Kubernetes \(cp-1, cp-2, cp-3\) are none of the machines of the talosconfig/,
     says: /--managed-kubeconfig/,
     mend: clinic => {
-      for (const { name, bootID } of clinic.world.machines)
-        clinic.rewrite(RESOURCE.nodes, name, node => (node.status.nodeInfo.bootID = bootID))
+      for (const { name, uuid } of clinic.world.machines)
+        // Its kubelet does not tell the new boot yet.
+        clinic.rewrite(RESOURCE.nodes, name, node => (node.status.nodeInfo.systemUUID = uuid.toUpperCase()))
     },
   },
   {
@@ -398,6 +402,17 @@ const TROUBLES: readonly Trouble[] = [
     look: 'lock',
     wrong: clinic => setLock(clinic, 'somebody/else'),
     finds: /^warning: Held by .*somebody\/else.* for 10m.*none of Ichor's/,
+    says: /ichor lock release home --force -n ichor-system/,
+    mend: clinic => setLock(clinic, ''),
+  },
+  {
+    what: 'a lock that somebody else has made without a time',
+    look: 'lock',
+    wrong: clinic => {
+      setLock(clinic, 'somebody/else')
+      clinic.rewrite(RESOURCE.leases, leaseName(CLUSTER), lease => delete lease.spec.acquireTime)
+    },
+    finds: /^warning: Held by .*somebody\/else[^0-9]*, which is none of Ichor's\.$/,
     says: /ichor lock release home --force -n ichor-system/,
     mend: clinic => setLock(clinic, ''),
   },

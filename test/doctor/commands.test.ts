@@ -71,7 +71,10 @@ describe('ichor cluster add', () => {
       'of another Kubernetes than that of its machines',
       clinic => {
         for (const { name } of clinic.world.machines)
-          clinic.rewrite(RESOURCE.nodes, name, node => (node.status.nodeInfo.bootID = `another-${name}`))
+          clinic.rewrite(RESOURCE.nodes, name, node => {
+            node.status.nodeInfo.bootID = `another-${name}`
+            node.status.nodeInfo.systemUUID = `another-${name}`
+          })
       },
       '  nodes: The Nodes of this Kubernetes (cp-1, cp-2, cp-3) are none of the machines of the talosconfig: it is another cluster.',
     ],

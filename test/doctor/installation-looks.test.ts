@@ -225,6 +225,13 @@ const TROUBLES: readonly Trouble[] = [
     code: 3,
   },
   {
+    what: 'pods of the controller that one may not list',
+    wrong: world => world.faults.set('list pods', { kind: 'forbidden', message: 'alice may not' }),
+    finds: ['controller: unknown: Where its replicas run cannot be seen: alice may not'],
+    says: /Ask somebody who may see it/,
+    code: 1,
+  },
+  {
     what: 'a policy that is not bound',
     wrong: world => world.objects.delete('validatingadmissionpolicybindings//ichor-operations'),
     finds: ['policies: error: ValidatingAdmissionPolicyBinding ichor-operations is not there.'],

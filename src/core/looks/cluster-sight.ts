@@ -43,6 +43,8 @@ export type ClusterSight = {
   readonly operations: Result<readonly TalosOperation[]>
   /** Nodes on which the controller's pods are, where this is the cluster that it runs in. */
   readonly controllerNodes: readonly string[]
+  /** Where it is installed; absent where that is the namespace of the cluster. */
+  readonly controllerNamespace?: string
   /** Machines are looked at with a talosconfig of one's own, besides. */
   readonly isSeenBesides?: boolean
   /** For how long no controller has been at work, milliseconds; absent where one is, or it is not known. */

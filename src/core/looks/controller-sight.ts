@@ -1,4 +1,5 @@
 import { formatDuration } from '../../api/duration.ts'
+import { CONTROLLER } from '../../api/names.ts'
 import type { ClusterSight } from './cluster-sight.ts'
 import { inNamespace, nameOf, workOn } from './cluster-sight.ts'
 import { fine, type Look, warning, wrong } from './look.ts'
@@ -67,7 +68,7 @@ export const drain: Look<ClusterSight> = {
           : `All of the controller runs on ${name}: whenever that machine is drained, nothing goes on until its pod is back elsewhere.`,
         {
           remedy: 'Let two replicas run, on two machines.',
-          command: inNamespace(sight, 'kubectl scale deployment ichor-controller --replicas 2'),
+          command: `kubectl scale deployment ${CONTROLLER} --replicas 2 -n ${sight.controllerNamespace ?? sight.world.cluster.metadata.namespace}`,
         },
       ),
     ]

@@ -3,7 +3,7 @@ import { CONTROLLER } from '../../api/names.ts'
 import { iso } from '../ledger.ts'
 import { installCommand } from './install-command.ts'
 import type { DeploymentSight, InstallationSight } from './installation-sight.ts'
-import { fine, type Finding, listed, type Look, seen, warning, wrong } from './look.ts'
+import { fine, type Finding, listed, type Look, seen, unseenFor, warning, wrong } from './look.ts'
 
 /** What a clock may be wrong, and a renewal late, before a leader is taken for dead. */
 const GRACE_MS = 15_000
@@ -47,6 +47,7 @@ const running = (sight: InstallationSight, { replicas, available, image, pods }:
         command: `kubectl -n ${namespace} rollout restart deployment ${CONTROLLER}`,
       }),
     )
+  if (!pods.ok) found.push(unseenFor('Where its replicas run', pods.fault))
   const version = /:v?(\d+\.\d+\.\d+[^@]*)/.exec(image)?.[1]
   if (version !== undefined && version !== program)
     found.push(

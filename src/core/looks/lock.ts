@@ -22,7 +22,9 @@ export const lock: Look<ClusterSight> = {
 
 const held = (sight: ClusterSight, lease: Lease, operations: readonly TalosOperation[]): readonly Finding[] => {
   const { now, cluster, machines } = sight.world
-  const who = `Held by ${holderText(lease.holder)} for ${formatDuration(now - Date.parse(lease.acquireTime))}`
+  // Who makes one by hand may leave the time out.
+  const since = Date.parse(lease.acquireTime)
+  const who = `Held by ${holderText(lease.holder)}${Number.isNaN(since) ? '' : ` for ${formatDuration(now - since)}`}`
   const queue = operations.filter(waitsForLock).length
   const waiting = queue === 0 ? '' : `; ${plural(queue, 'operation waits', 'operations wait')} for it`
   // Whoever waits is held up.

@@ -4,6 +4,7 @@ import type { ClusterSight, SeenMachine } from './cluster-sight.ts'
 import { answering, silence, workOn } from './cluster-sight.ts'
 import { type Look, orFine, plural, unseenFor, warning, wrong } from './look.ts'
 import type { NodeFacts } from '../../ports/kube.ts'
+import type { MachineFacts } from '../../ports/talos.ts'
 
 /** Whether the Kubernetes that is talked to is that of these machines, each machine has its Node, and each Node its machine. */
 export const nodes: Look<ClusterSight> = {
@@ -17,7 +18,7 @@ export const nodes: Look<ClusterSight> = {
     if (fault) return [unseenFor('Which machines the Nodes are', fault)]
     const known = answering(sight)
     const pairs = known.map(one => ({ ...one, node: nodeOf(found.value, one.facts.nodename) }))
-    if (isAnother(found.value, pairs))
+    if (isAnother(sight, found.value, pairs))
       return [
         wrong(
           `The Nodes of this Kubernetes (${found.value
@@ -56,8 +57,15 @@ export const nodes: Look<ClusterSight> = {
 
 type Pair = SeenMachine & { readonly node: NodeFacts | undefined }
 
-/** None is there by name, or each that is has booted another time than the machine of its name. */
-const isAnother = (all: readonly NodeFacts[], pairs: readonly Pair[]): boolean => {
+/** Of no machine that is known there is a Node by name; or each that is there is of another machine of that name. */
+const isAnother = ({ world }: ClusterSight, all: readonly NodeFacts[], pairs: readonly Pair[]): boolean => {
   if (all.length === 0 || pairs.length === 0) return false
-  return pairs.every(({ node, facts }) => !node || (node.bootID !== '' && node.bootID !== facts.bootID))
+  const named = pairs.flatMap(({ node, facts }) => (node ? [{ node, facts }] : []))
+  if (named.length > 0) return named.every(({ node, facts }) => isOther(node, facts))
+  // Those that do not answer, or have just joined, may be there all the same.
+  return !world.machines.some(({ status }) => status.nodeName !== undefined && nodeOf(all, status.nodeName) !== undefined)
 }
+
+/** After a boot its kubelet takes a while to tell the new boot id; the hardware stays the same. */
+const isOther = ({ bootID, systemUUID }: NodeFacts, facts: MachineFacts): boolean =>
+  bootID !== '' && bootID !== facts.bootID && systemUUID.toLowerCase() !== facts.uuid.toLowerCase()

@@ -102,6 +102,7 @@ const clusters = async (session: Session, options: Options, installation: Instal
             given: choice,
             looked: lookAt(clusterLooks, {
               ...sight.value,
+              controllerNamespace: installation.namespace,
               isSeenBesides: options.talosconfig !== undefined,
               ...(silentMs === undefined ? {} : { controllerSilentMs: silentMs }),
             }),
