@@ -4,6 +4,7 @@ import { POLICY_TYPES } from '../../adapters/kube/policies.ts'
 import type { Resource } from '../../adapters/kube/resource.ts'
 import type { ApiResult } from '../../adapters/kube/classify.ts'
 import { talosAccessPatch } from '../../install/talos-access-patch.ts'
+import type { Fault } from '../../ports/fault.ts'
 import type { KubeObject } from './api.ts'
 import { MACHINE, qualifiedName, TALOS_ACCOUNT } from './resource-types.ts'
 import type { Session } from './session.ts'
@@ -100,11 +101,16 @@ const howTalosIsTold = async (session: Session): Promise<readonly string[]> => {
 /** How often a policy is written anew that somebody else wrote at the same moment; the API server itself writes their status. */
 const TRIES = 5
 
+/** Faults of looking for it after which it is written all the same: it is not there, nor may its type be; or one may write it and not read it. */
+const MAY_BE_MADE: ReadonlySet<Fault['kind']> = new Set(['notFound', 'unsupported', 'forbidden'])
+
 /** Writes it, and tells what became of it. */
 export const write = async (session: Session, { type, object }: Writing): Promise<void> => {
   const { name, namespace } = object.metadata
   for (let tries = 1; ; tries++) {
     const before = await session.api.get(type, namespace, name)
+    // What is only out of sight may be there, and is not written as if it were not.
+    if (!before.ok && !MAY_BE_MADE.has(before.fault.kind)) must(session, before, `install ${nameOf(type, object)}`)
     const sent = await send(session, { type, object, now: before.ok ? before.value : undefined })
     if (!sent.ok && sent.fault.kind === 'conflict' && tries < TRIES) continue
     const after = must(session, sent, `install ${nameOf(type, object)}`)

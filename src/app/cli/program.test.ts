@@ -293,7 +293,8 @@ describe('steering', () => {
 
 describe('machines', () => {
   it('are held and released', async () => {
-    world.put('talosmachines', { metadata: { name: 'wk-1' }, spec: { clusterRef: { name: 'home' }, address: '10.0.0.5', role: 'worker' } })
+    const spec = { clusterRef: { name: 'home' }, address: '10.0.0.5', role: 'worker' }
+    world.put('talosmachines', { metadata: { name: 'wk-1' }, spec, status: { nodeName: 'wk-1' } })
     expect(await world.run('machine', 'hold', 'wk-1', '--reason', 'disk is being replaced')).toBe(0)
     expect(await world.run('machine', 'release', 'wk-1')).toBe(0)
     expect(await world.run('machine', 'release', 'wk-1')).toBe(0)
@@ -302,6 +303,7 @@ describe('machines', () => {
       'talosmachine.ichor.maesh.dev/wk-1 released',
       'talosmachine.ichor.maesh.dev/wk-1 is not held',
     ])
+    expect(world.err.at(-1)).toBe('A hold on its Node is taken off there: kubectl annotate node wk-1 ichor.maesh.dev/upgrade-hold-')
     expect(world.writes[0]).toBe(
       'patch talosmachines wk-1 {"metadata":{"annotations":{"ichor.maesh.dev/upgrade-hold":"disk is being replaced"}}}',
     )

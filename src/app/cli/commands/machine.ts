@@ -61,9 +61,16 @@ const holdMachine = async (session: Session, text: string, reason: string | unde
 }
 
 const releaseMachine = async (session: Session, text: string): Promise<void> => {
-  const { metadata } = await machineCalled(session, text)
+  const { metadata, status } = await machineCalled(session, text)
   const { name } = metadata
-  if (holdOf(metadata) === undefined) return session.terminal.out(`${qualifiedName(MACHINE, name)} is not held`)
+  if (holdOf(metadata) === undefined) {
+    session.terminal.out(`${qualifiedName(MACHINE, name)} is not held`)
+    const { nodeName } = (status ?? {}) as { readonly nodeName?: string }
+    // Which may be in another cluster than this one.
+    if (nodeName !== undefined)
+      session.terminal.err(`A hold on its Node is taken off there: kubectl annotate node ${nodeName} ${ANNOTATION.upgradeHold}-`)
+    return
+  }
   await annotate(session, name, null, 'release')
   session.terminal.out(`${qualifiedName(MACHINE, name)} released`)
 }
