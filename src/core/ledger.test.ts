@@ -124,7 +124,7 @@ describe('the ledger', () => {
     expect(first(twice).receipts).toEqual([{ step: 'pull', bootID: 'b1', value: 'y', at: T }])
   })
 
-  it('returns a machine as if it had never been opened', () => {
+  it('returns a machine as if it had never been opened, but for what was chosen and when that ended', () => {
     const opened = running({
       hostname: 'h',
       node: 'n',
@@ -140,6 +140,8 @@ describe('the ledger', () => {
       hostname: 'h',
       node: 'n',
       address: 'a',
+      goal: { image: 'x' },
+      finishedAt: ledger.iso(NOW),
       role: 'worker',
       phase: 'Pending',
       message: 'paused',

@@ -370,7 +370,10 @@ export const closed = (
 /** As before it was ever opened. */
 const anew = ({ name, hostname, node, address, role }: Target): Target => ({ name, hostname, node, address, role, phase: 'Pending' })
 
-/** Closed before anything irreversible was done; it will be opened again as if for the first time. What was chosen, and when it ended, may still be of use. */
+/**
+ * Closed before anything irreversible was done; it will be opened again as if for the first time. What was chosen and when it was closed stays: by that
+ * a configuration is known that was left on trial.
+ */
 export const returned = (status: OperationStatus, now: number, name: string, message: string): OperationStatus => {
   const next = withTarget(status, name, t => ({
     ...anew(t),

@@ -246,6 +246,22 @@ const TROUBLES: readonly Trouble[] = [
     mend: ({ world }) => world.store.remove(RESOURCE.nodes, '', 'wk-9'),
   },
   {
+    what: 'the Nodes of another cluster, where no hardware tells of itself',
+    look: 'nodes',
+    wrong: clinic => {
+      clinic.told = facts => ({ ...facts, uuid: '' })
+      for (const { name } of clinic.world.machines)
+        clinic.rewrite(RESOURCE.nodes, name, node => Object.assign(node.status.nodeInfo, { bootID: `another-${name}`, systemUUID: '' }))
+    },
+    finds: /^error: The Nodes of this Kubernetes \(cp-1, cp-2, cp-3\) are none of the machines of the talosconfig/,
+    says: /--managed-kubeconfig/,
+    mend: clinic => {
+      clinic.told = undefined
+      for (const { name, bootID } of clinic.world.machines)
+        clinic.rewrite(RESOURCE.nodes, name, node => (node.status.nodeInfo.bootID = bootID))
+    },
+  },
+  {
     what: 'the Nodes of another cluster, even where they have the same names',
     look: 'nodes',
     wrong: clinic => {

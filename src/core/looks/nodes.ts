@@ -66,6 +66,8 @@ const isAnother = ({ world }: ClusterSight, all: readonly NodeFacts[], pairs: re
   return !world.machines.some(({ status }) => status.nodeName !== undefined && nodeOf(all, status.nodeName) !== undefined)
 }
 
-/** After a boot its kubelet takes a while to tell the new boot id; the hardware stays the same. */
-const isOther = ({ bootID, systemUUID }: NodeFacts, facts: MachineFacts): boolean =>
-  bootID !== '' && bootID !== facts.bootID && systemUUID.toLowerCase() !== facts.uuid.toLowerCase()
+/** After a boot its kubelet takes a while to tell the new boot id; the hardware stays the same, where it tells of itself. */
+const isOther = ({ bootID, systemUUID }: NodeFacts, { bootID: own, uuid }: MachineFacts): boolean => {
+  const isSameHardware = /[1-9a-z]/i.test(uuid) && systemUUID.toLowerCase() === uuid.toLowerCase()
+  return bootID !== '' && bootID !== own && !isSameHardware
+}
